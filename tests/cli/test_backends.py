@@ -1,0 +1,89 @@
+"""`warfence backends`, and the registry behind it."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from warfence import backends
+from warfence.cli import main, survey
+from warfence.errors import InputError
+
+
+def _register(monkeypatch: pytest.MonkeyPatch, **targets: str) -> None:
+    points = EntryPoints(EntryPoint(name, target, backends.GROUP) for name, target in targets.items())
+    monkeypatch.setattr(backends, "entry_points", lambda group: points.select(group=group))
+
+
+def test_a_bare_checkout_has_the_two_that_lie_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _register(monkeypatch)
+    assert backends.available() == {
+        "torch": "warfence_torch.backend:TorchBackend",
+        "jax": "warfence_jax.backend:JaxBackend",
+    }
+
+
+def test_a_third_backend_is_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    _register(monkeypatch, jax="warfence_jax.backend:JaxBackend", zeta="collections:OrderedDict")
+    assert list(backends.available()) == ["torch", "jax", "zeta"]
+    assert backends.load("zeta").__name__ == "OrderedDict"
+    assert backends.load("collections:Counter").__name__ == "Counter"
+
+
+def test_an_unknown_name_names_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    _register(monkeypatch)
+    with pytest.raises(InputError, match=r"unknown backend 'tensor'; registered: jax, torch; or give a target"):
+        backends.load("tensor")
+
+
+def test_a_name_claimed_twice_is_refused_and_the_others_still_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    _register(monkeypatch, torch="elsewhere:Backend", zeta="collections:OrderedDict")
+    with pytest.raises(
+        InputError, match=r"'torch' is claimed by warfence_torch\.backend:TorchBackend and by elsewhere"
+    ):
+        backends.load("torch")
+    assert backends.load("zeta").__name__ == "OrderedDict"
+
+
+def test_a_missing_framework_is_told_with_its_pip_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "needy.py").write_text("import framework_that_is_not_there.deep\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        InputError, match=r"needs the package 'framework_that_is_not_there', .* pip install framework_that"
+    ):
+        backends.load("needy:Backend")
+
+
+def test_a_missing_module_of_the_backend_itself_is_told_as_such() -> None:
+    with pytest.raises(InputError, match=r"cannot import 'nowhere\.backend': No module named 'nowhere'"):
+        backends.load("nowhere.backend:Backend")
+
+
+def test_listing_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    _register(monkeypatch, zeta="no_such_module:Thing")
+    assert backends.available()["zeta"] == "no_such_module:Thing"
+    assert "no_such_module" not in sys.modules
+
+
+def test_people_read_why_a_backend_lacks_something(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = {
+        "backend:torch": {
+            "error": None,
+            "device": "cpu",
+            "capabilities": {"gates": True, "guards_writes": False, "external_markers": False},
+            "reasons": {"guards_writes": "writes are in place"},
+        },
+        "backend:jax": {"error": "ImportError: no jaxlib"},
+    }
+    _register(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(survey, "ask", answers.__getitem__)
+    assert main(["backends"]) == 0
+    text = capsys.readouterr().out
+    for expected in ("ImportError: no jaxlib", "no: writes are in place", "yes", "external_markers"):
+        assert expected in text

@@ -1,0 +1,33 @@
+"""The typer application: one file a command. A command file imports its machinery inside the command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from warfence import __version__
+
+
+def build_app() -> typer.Typer:
+    """Put the commands together. Nothing here imports a framework: `warfence --help` stays quick."""
+    from warfence.cli.backends import backends
+    from warfence.cli.doctor import doctor
+
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(root)
+    for command in (doctor, backends):
+        app.command()(command)
+    return app
+
+
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+    """A write-after-read fence for overlapped LLM servers: one policy, two backends."""
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit

@@ -1,0 +1,82 @@
+"""`warfence doctor`: what is installed, what it runs on, and what in the environment hides or moves a race."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from typing import Any
+
+import typer
+
+from warfence import __version__
+from warfence.cli import environment, packages, survey
+from warfence.cli.output import JsonFlag, print_json, print_table
+
+FRAMEWORKS = ("torch", "jax")
+
+
+def doctor(as_json: JsonFlag = False) -> None:
+    """Report versions, devices, what is missing, and environment variables that hide or change races.
+
+    Exits with 1 when no backend can run here.
+    """
+    found = report()
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    if not found["usable"]:
+        raise typer.Exit(1)
+
+
+def report() -> dict[str, Any]:
+    """The whole report as one JSON document."""
+    installed = packages.survey()
+    present = {package.name for package in installed if package.status == "ok"}
+    answers = {name: survey.ask(f"framework:{name}") for name in FRAMEWORKS if name in present}
+    devices = [device for answer in answers.values() for device in answer.get("devices", ())]
+    return {
+        "warfence": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": [package.to_json() for package in installed],
+        "devices": devices,
+        "broken": {name: answer["error"] for name, answer in answers.items() if answer["error"]},
+        "environment": environment.survey(),
+        "advice": advice(installed, devices),
+        "usable": any(not answer["error"] for answer in answers.values()),
+    }
+
+
+def advice(installed: list[packages.Package], devices: list[dict[str, Any]]) -> list[str]:
+    """One line for each group of packages that is missing or too old, and for each device that is left out."""
+    on_gpu = {device["framework"] for device in devices if device["platform"] != "cpu"}
+    lines = []
+    for extra in packages.REQUIREMENTS:
+        wanted = [package for package in installed if package.extra == extra and package.status != "ok"]
+        if wanted and (extra != "cuda" or on_gpu):  # without a GPU its packages are of no use
+            lines.append(f"{extra}: {packages.pip_line(wanted)}")
+    if on_gpu == {"torch"} and any(device["framework"] == "jax" for device in devices):
+        lines.append("jax sees no GPU although torch does: pip install 'jax[cuda13]'")
+    return lines
+
+
+def _print(found: dict[str, Any]) -> None:
+    typer.echo(f"warfence {found['warfence']}, Python {found['python']} ({sys.executable}), {found['platform']}\n")
+    rows = [[entry["name"], entry["version"] or "-", entry["status"], entry["extra"]] for entry in found["packages"]]
+    print_table("Packages", ("package", "version", "status", "extra"), rows)
+    print_table(
+        "Devices",
+        ("framework", "platform", "device"),
+        [[device["framework"], device["platform"], device["name"]] for device in found["devices"]],
+    )
+    typer.echo("Environment variables that hide or move races")
+    for variable in found["environment"]:
+        value = "is not set" if variable["value"] is None else f"= {variable['value']}"
+        typer.echo(f"  {variable['name']} {value}\n      {variable['effect']}")
+    typer.echo()
+    for name, problem in found["broken"].items():
+        typer.echo(f"{name} is installed but does not start: {problem}")
+    for line in found["advice"]:
+        typer.echo(f"To add {line}")
+    typer.echo("A backend can run here." if found["usable"] else "No backend can run here: install torch or jax.")
