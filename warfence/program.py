@@ -1,0 +1,93 @@
+"""What a forward reads and writes, in order: stages and programs.
+
+A program is data. A backend turns each stage into a call of its kernel `op`; the kernel sees only the names that the stage
+declares, so a declaration cannot be shorter than the truth: an undeclared read fails with the name of the stage.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from warfence.batch import BatchLayout
+from warfence.errors import InputError
+from warfence.modes import ForwardMode, Region
+
+START = "start"  # the gate position before the first stage
+NO_ATTRS: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One named step of a forward.
+
+    reads: shared tables read here (scheduler-written, so these reads are what the fence protects).
+    takes / gives: values of the forward's own workspace that the kernel uses / leaves (batch fields included).
+    state: forward-private arrays updated in place (KV pools, the token relay). params: weights.
+    """
+
+    name: str
+    region: Region
+    op: str
+    reads: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()
+    attrs: Mapping[str, object] = field(default=NO_ATTRS, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardProgram:
+    """The stages of one forward shape, in order. `outputs` are the workspace values that the host gets."""
+
+    name: str
+    mode: ForwardMode
+    layout: BatchLayout
+    stages: tuple[Stage, ...]
+    outputs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        names = [s.name for s in self.stages]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice or START in names:
+            raise InputError(f"program '{self.name}': stage names must be unique and not '{START}'; seen twice: {twice}")
+        regions = [s.region for s in self.stages]
+        if regions != sorted(regions):
+            raise InputError(f"program '{self.name}': stages must be ordered load_batch, replay, tail; seen {regions}")
+        known = set(self.layout.fields)
+        for stage in self.stages:
+            missing = [v for v in stage.takes if v not in known]
+            if missing:
+                raise InputError(f"program '{self.name}', stage '{stage.name}' takes {missing}, which nothing before it gives")
+            known.update(stage.gives)
+
+    def region(self, region: Region) -> tuple[Stage, ...]:
+        return tuple(s for s in self.stages if s.region is region)
+
+    def index(self, name: str) -> int:
+        """Position of a stage; -1 for START. An unknown name raises InputError with the nearest names."""
+        if name == START:
+            return -1
+        for i, stage in enumerate(self.stages):
+            if stage.name == name:
+                return i
+        names = [s.name for s in self.stages]
+        near = difflib.get_close_matches(name, names, n=3) or names
+        raise InputError(f"program '{self.name}' has no stage '{name}'; nearest: {', '.join(near)}")
+
+    def readers(self) -> tuple[Stage, ...]:
+        """The stages that read a shared table, in order."""
+        return tuple(s for s in self.stages if s.reads)
+
+    def read_boundary(self) -> Stage | None:
+        """The last stage that reads a shared table; None when no stage does."""
+        readers = self.readers()
+        return readers[-1] if readers else None
+
+    def before(self, name: str) -> str:
+        """The gate position right before a stage: the name of the stage before it, or START."""
+        i = self.index(name)
+        return self.stages[i - 1].name if i > 0 else START
