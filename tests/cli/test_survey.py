@@ -61,7 +61,10 @@ def test_a_backend_tells_its_device_and_capabilities() -> None:
     [
         ("backend:pretend:Bad", "OSError: no such device"),
         ("backend:pretend:Crash", "exit status 7: it said nothing"),
-        ("backend:pretend:None", "backend 'pretend:None': module 'pretend' has no attribute 'None'"),
+        (
+            "backend:pretend:None",
+            "backend 'pretend:None' cannot be loaded from 'pretend:None': module 'pretend' has no attribute 'None'",
+        ),
         ("framework:pretend_not_there", "ModuleNotFoundError: No module named 'pretend_not_there'"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from warfence.backends import available
 from warfence.cli import survey
 from warfence.cli.output import JsonFlag, print_json, print_table
 
@@ -28,6 +27,8 @@ def backends(as_json: JsonFlag = False) -> None:
 
 def report() -> list[dict[str, Any]]:
     """One entry a backend: name, target, error (None: it starts), device, capabilities, reasons for each lack."""
+    from warfence.backends import available
+
     blank: dict[str, Any] = {"error": None, "device": None, "capabilities": {}, "reasons": {}}
     return [
         {"name": name, "target": target} | blank | survey.ask(f"backend:{name}") for name, target in available().items()

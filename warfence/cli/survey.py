@@ -16,7 +16,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from warfence.backends import load
 from warfence.errors import WarfenceError
 
 TIMEOUT_SECONDS = 180  # the first import of a framework from a cold disk takes most of a minute
@@ -77,6 +76,8 @@ def _jax_devices(jax: Any) -> list[tuple[str, str]]:
 
 
 def _backend(name: str) -> Answer:
+    from warfence.backends import load
+
     backend = load(name)()
     try:
         said = backend.capabilities
