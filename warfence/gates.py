@@ -70,6 +70,12 @@ class HostGates:
         if not self._reached[position].wait(timeout_s):
             raise FenceError(f"the forward did not reach the gate at '{position}' within {timeout_s} s")
 
+    def abort(self) -> None:
+        """The forward failed: nobody will reach a gate any more, so let everybody go on."""
+        for position in self.positions:
+            self._reached[position].set()
+        self.open_all()
+
     def pass_through(self, position: str) -> None:
         """Called by the forward at this position. Waits while the gate is closed; the watchdog opens it in the end."""
         self._reached[position].set()

@@ -75,6 +75,11 @@ class Planner:
 
     def add(self, request: Request) -> None:
         """Queue a request; InputError when it can never be served."""
+        self.check(request)
+        self.waiting.append(request)
+
+    def check(self, request: Request) -> None:
+        """InputError when the request can never be served."""
         need = len(request.prompt) + request.max_new_tokens
         room = min(self.limits.context, self.limits.slots - 1)
         if not request.prompt:
@@ -84,7 +89,6 @@ class Planner:
                 f"request {request.id}: {len(request.prompt)} prompt tokens + {request.max_new_tokens} new tokens = {need}, "
                 f"but context and KV pool hold {room}; shorten the prompt or lower --max-new-tokens"
             )
-        self.waiting.append(request)
 
     @property
     def busy(self) -> bool:

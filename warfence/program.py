@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Literal
 
 from warfence.batch import BatchLayout
 from warfence.errors import InputError
@@ -37,6 +38,15 @@ class Stage:
     state: tuple[str, ...] = ()
     params: tuple[str, ...] = ()
     attrs: Mapping[str, object] = field(default=NO_ATTRS, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a captured region does: run a stage, record the marker, or pass the gate at position `name`."""
+
+    kind: Literal["stage", "marker", "gate"]
+    name: str
+    stage: Stage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,30 @@ class ForwardProgram:
         names = [s.name for s in self.stages]
         near = difflib.get_close_matches(name, names, n=3) or names
         raise InputError(f"program '{self.name}' has no stage '{name}'; nearest: {', '.join(near)}")
+
+    def steps(self, region: Region, marker_after: str | None, gated: bool) -> tuple[Step, ...]:
+        """What a backend captures for one region, in order.
+
+        A gate stands after the marker. The gate after the last stage of a region stands at the head of the next one, behind
+        the point where the runner records a ticket between the two.
+        """
+        steps: list[Step] = []
+        for i, stage in enumerate(self.stages):
+            if stage.region is not region:
+                continue
+            if gated and (i == 0 or self.stages[i - 1].region is not region):
+                steps.append(Step("gate", self.stages[i - 1].name if i else START))
+            steps.append(Step("stage", stage.name, stage))
+            if stage.name == marker_after:
+                steps.append(Step("marker", stage.name))
+            last = i + 1 == len(self.stages)
+            if gated and (last or self.stages[i + 1].region is region):
+                steps.append(Step("gate", stage.name))
+        return tuple(steps)
+
+    def gate_positions(self) -> tuple[str, ...]:
+        """Where a gated forward has gates: before the first stage and after every stage."""
+        return (START, *(s.name for s in self.stages))
 
     def readers(self) -> tuple[Stage, ...]:
         """The stages that read a shared table, in order."""

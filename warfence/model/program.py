@@ -40,9 +40,9 @@ def sliding_layers(config: ModelConfig) -> tuple[int, ...]:
     return tuple(i for i, sliding in enumerate(config.sliding) if sliding)
 
 
-def table_specs(config: ModelConfig, rows: int, slots: int) -> Mapping[str, ArraySpec]:
-    """The shared tables. `rows` and `slots` count the reserved row 0 and slot 0."""
-    specs = {REQ_TO_TOKEN: ArraySpec((rows, config.context))}
+def table_specs(config: ModelConfig, context: int, rows: int, slots: int) -> Mapping[str, ArraySpec]:
+    """The shared tables for sequences of up to `context` tokens. `rows` and `slots` count the reserved row 0 and slot 0."""
+    specs = {REQ_TO_TOKEN: ArraySpec((rows, context))}
     if any(config.sliding):
         specs[FULL_TO_SWA] = ArraySpec((1, slots))
     return specs

@@ -1,0 +1,184 @@
+"""Puts an engine together: a model, a backend, a fence, the forwards, and a scheduler. `Engine.run` serves requests."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from warfence.attention import make_attention
+from warfence.backend import FORWARD, SCHEDULE, Backend
+from warfence.batch import BatchLayout
+from warfence.errors import InputError
+from warfence.fence import WarBarrier
+from warfence.forced_order import ForcedOrder, Hold
+from warfence.forwards import FencePlan, ForwardSet, buckets
+from warfence.model.program import build, sliding_layers, state_specs, table_specs
+from warfence.modes import FenceMode, ForwardMode
+from warfence.planner import Limits, Planner
+from warfence.program import ForwardProgram
+from warfence.requests import Request
+from warfence.runner import Runner
+from warfence.scheduler import OnToken, Scheduler
+from warfence.spec import NO_SPEC, SpecAlgorithm
+
+if TYPE_CHECKING:
+    from warfence.model import ModelConfig, Weights
+
+FORCE_COARSE = "WARFENCE_FORCE_COARSE_WAR_BARRIER"
+PREFILL_READ_DONE = "WARFENCE_ENABLE_PREFILL_WAR_READ_DONE"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """What the user chooses, then what follows from it when left at 0.
+
+    rows: requests in flight at once. chunk: prompt tokens per request and launch. forced_order: hold every launch before
+    its first or last shared read (see `warfence.forced_order`). Sizes at 0 follow from the model and the rows.
+    """
+
+    fence: FenceMode = FenceMode.FINE
+    attention: str = "captured"
+    serial: bool = False
+    markers: bool = True
+    sampled: bool = False  # whether any request samples; greedy engines skip those forwards
+    forced_order: Hold | None = None
+
+    rows: int = 8
+    chunk: int = 32
+    extend_rows: int = 4
+    context: int = 0
+    slots: int = 0
+    swa_slots: int = 0
+
+    def limits(self, model: ModelConfig) -> Limits:
+        """Resolve the sizes against a model; InputError where they do not fit."""
+        context = self.context or min(model.context, 512)
+        if not 0 < context <= model.context:
+            raise InputError(f"context {context}: the model allows 1 to {model.context}")
+        if min(self.rows, self.chunk, self.extend_rows) < 1:
+            raise InputError(f"rows {self.rows}, chunk {self.chunk}, extend_rows {self.extend_rows}: each at least 1")
+        window = model.window if any(model.sliding) else None
+        slots = self.slots or max(context, self.rows * context // 8)
+        reach = (window or 0) + self.chunk
+        swa_slots = self.swa_slots or self.rows * (window or 0) + min(self.extend_rows, self.rows) * self.chunk
+        if window is not None and swa_slots < reach:
+            raise InputError(f"swa_slots {swa_slots}: one request needs window {window} + chunk {self.chunk} = {reach}")
+        extend_rows = min(self.extend_rows, self.rows)
+        return Limits(context, self.rows + 1, slots + 1, swa_slots + 1, self.chunk, extend_rows, window)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run did. Seconds and microseconds are host time."""
+
+    requests: int
+    steps: int
+    steps_by_mode: Mapping[str, int]
+    generated_tokens: int
+    tokens_sha256: str
+    seconds: float
+    host_us_per_step: float
+    barriers: Mapping[str, int]
+    policies: Mapping[str, int]
+    happened: Mapping[str, int]
+    forced_order: Mapping[str, int]
+    backend: Mapping[str, object] = field(default_factory=dict)
+
+
+class Engine:
+    """One model on one backend behind one fence. Use as a context manager: leaving it ends lanes and threads."""
+
+    def __init__(
+        self, config: EngineConfig, model: ModelConfig, weights: Weights, backend: Backend, spec: SpecAlgorithm = NO_SPEC
+    ) -> None:
+        self.config, self.model, self.backend = config, model, backend
+        self.limits = config.limits(model)
+        attention = make_attention(config.attention, sliding_layers(model))
+        self.fence = FencePlan(attention, spec, os.environ.get(PREFILL_READ_DONE) == "1", config.markers)
+        self.forwards = ForwardSet()
+        self._weights = weights
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.backend.close()
+
+    def wanted(self) -> list[tuple[ForwardMode, BatchLayout, bool]]:
+        """Every forward that serving can ask for."""
+        modes = [(ForwardMode.DECODE, b, 1) for b in buckets(self.config.rows)]
+        modes += [(ForwardMode.EXTEND, b, self.limits.chunk) for b in buckets(self.limits.extend_rows)]
+        kinds = (False, True) if self.config.sampled else (False,)
+        return [(mode, BatchLayout(b, q), sampled) for mode, b, q in modes for sampled in kinds]
+
+    def warm_up(self) -> Iterator[str]:
+        """Make tables, state and every forward, yielding a line for each. Nothing is compiled after this."""
+        lim = self.limits
+        self.tables = self.backend.tables(table_specs(self.model, lim.context, lim.rows, lim.slots))
+        self.backend.load(self._weights, state_specs(self.model, lim.rows, lim.slots, lim.swa_slots))
+
+        def build_program(mode: ForwardMode, layout: BatchLayout, sampled: bool) -> ForwardProgram:
+            return build(self.model, self.fence.attention, mode, layout, sampled=sampled)
+
+        gated = self.config.forced_order is not None
+        yield from self.forwards.capture(self.backend, build_program, self.fence, self.wanted(), gated)
+
+    def run(self, requests: Sequence[Request], on_token: OnToken = lambda request, token: None) -> Summary:
+        """Serve the requests to their end. Call after `warm_up` was used up. Blocks; Ctrl-C ends it cleanly."""
+        schedule, forward = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
+        planner = Planner(self.limits, self.tables, schedule)
+        for request in requests:
+            planner.check(request)
+        runner = Runner("target", forward, schedule)
+        forced_coarse = os.environ.get(FORCE_COARSE) == "1" and self.config.fence is FenceMode.FINE
+        barrier = WarBarrier(FenceMode.COARSE if forced_coarse else self.config.fence)
+        forced = self._forced_order()
+        scheduler = Scheduler(
+            planner, self.forwards, runner, barrier, schedule, forward,
+            eos_ids=frozenset(self.model.eos_ids), on_token=on_token, forced_order=forced,
+        )  # fmt: skip
+        (scheduler.serial if self.config.serial else scheduler.overlapped)(list(requests))
+        steps, timing = sum(scheduler.timing.steps.values()), scheduler.timing
+        return Summary(
+            requests=len(requests),
+            steps=steps,
+            steps_by_mode=dict(timing.steps),
+            generated_tokens=sum(len(r.output) for r in requests),
+            tokens_sha256=tokens_sha256(requests),
+            seconds=timing.total,
+            host_us_per_step=1e6 * (timing.total - timing.blocked) / max(steps, 1),
+            barriers={"fine": barrier.counts.fine, "coarse": barrier.counts.coarse, "off": barrier.counts.off},
+            policies=dict(runner.policies),
+            happened={
+                "retractions": planner.counts.retractions,
+                "evictions": planner.counts.evictions,
+                "later_chunks": planner.counts.later_chunks,
+                "rows_recycled": planner.row_pool.recycled,
+                "slots_recycled": planner.slot_pool.recycled,
+            },
+            forced_order={}
+            if forced is None
+            else {"landed_before_read": forced.counts.landed_before_read, "waited": forced.counts.waited},
+            backend=dict(self.backend.report()),
+        )
+
+    def _forced_order(self) -> ForcedOrder | None:
+        if self.config.forced_order is None:
+            return None
+        return ForcedOrder(self.backend.lane(SCHEDULE), self.backend.lane(FORWARD), self.config.forced_order)
+
+
+def tokens_sha256(requests: Sequence[Request]) -> str:
+    """Digest of all output tokens: per request in order of id, its length and its tokens, as little-endian int32."""
+    digest = hashlib.sha256()
+    for request in sorted(requests, key=lambda r: r.id):
+        digest.update(np.array([request.id, len(request.output), *request.output], "<i4").tobytes())
+    return digest.hexdigest()
+
+
+__all__ = ["Engine", "EngineConfig", "Summary", "tokens_sha256"]

@@ -1,0 +1,116 @@
+"""The torch backend: CPU (worker lanes, recorded forwards) and CUDA (streams, captured graphs)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from torch import Tensor
+
+from warfence.backend import FORWARD, ArraySpec, Capabilities, Forward
+from warfence.errors import InputError
+from warfence.lanes import WorkerLane
+from warfence.program import ForwardProgram
+from warfence_torch.forward_cuda import CudaForward
+from warfence_torch.forward_host import HostForward
+from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, distinct_stream
+from warfence_torch.tables import CudaTables, HostTables, make_arrays
+
+DEVICES = ("cpu", "cuda")
+NO_EXTERNAL_EVENTS = "this torch has no torch.cuda.Event(external=True); torch >= 2.8 has it"
+
+
+class TorchBackend:
+    """Implements `warfence.backend.Backend`. device: "cpu" or "cuda". external_markers=False plays a device without
+    external events, so that the policy degrades (policy case 16)."""
+
+    name = "torch"
+
+    def __init__(self, device: str = "cpu", *, external_markers: bool = True) -> None:
+        if device not in DEVICES:
+            raise InputError(f"backend torch: unknown device '{device}'; choose one of: {', '.join(DEVICES)}")
+        if device == "cuda" and not torch.cuda.is_available():
+            raise InputError("backend torch: no CUDA device here (torch.cuda.is_available() is False); use --device cpu")
+        self.device = device
+        self.compilations = 0
+        self._allow_markers = external_markers
+        self._lanes: dict[str, WorkerLane | CudaLane] = {}
+        self._tables: HostTables | CudaTables | None = None
+        self._params: dict[str, Tensor] = {}
+        self._state: dict[str, Tensor] = {}
+        self._pool = torch.cuda.graph_pool_handle() if device == "cuda" else None
+        markers = self.make_read_done_marker() is not None
+        reasons = {} if markers else {"external_markers": NO_EXTERNAL_EVENTS if external_markers else "switched off"}
+        self.capabilities = Capabilities(
+            external_markers=markers,
+            guards_writes=False,
+            gates=True,
+            precise_release=True,
+            reasons=reasons | {"guards_writes": "tables are written in place; only the fence protects them"},
+        )
+
+    def make_read_done_marker(self) -> CudaEventSource | bool | None:
+        """An external event for one captured forward (host lanes need none: True); None where the device has none."""
+        if not self._allow_markers:
+            return None
+        if self.device == "cpu":
+            return True
+        try:
+            return CudaEventSource(torch.cuda.Event(external=True))
+        except TypeError:
+            return None
+
+    def lane(self, name: str) -> WorkerLane | CudaLane:
+        if name not in self._lanes:
+            if self.device == "cuda":
+                taken = [lane for lane in self._lanes.values() if isinstance(lane, CudaLane)]
+                self._lanes[name] = CudaLane(name, distinct_stream(taken))
+            else:
+                self._lanes[name] = WorkerLane(name)
+        return self._lanes[name]
+
+    def tables(self, specs: Mapping[str, ArraySpec]) -> HostTables | CudaTables:
+        self._tables = CudaTables(specs) if self.device == "cuda" else HostTables(specs)
+        self._settle_device()
+        return self._tables
+
+    def load(self, params: Mapping[str, Float32[np.ndarray, "..."]], state: Mapping[str, ArraySpec]) -> None:
+        # A copy: numpy weights may be read-only or shared, and a tensor over them would alias host memory (law 12).
+        self._params = {n: torch.tensor(a).to(self.device) for n, a in params.items()}
+        self._state = make_arrays(state, self.device)
+        self._settle_device()
+
+    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> Forward:
+        if marker_after is not None:
+            program.index(marker_after)
+        marker = self.make_read_done_marker() if marker_after is not None else None
+        fixed = {**self._params, **self._state, **(self._tables.arrays if self._tables is not None else {})}
+        lane = self.lane(FORWARD)
+        self.compilations += 1
+        if isinstance(lane, CudaLane):
+            source = marker if isinstance(marker, CudaEventSource) else None
+            return CudaForward(program, lane, fixed, source, marker_after, gated, self._pool)
+        return HostForward(program, lane, fixed, marker_after if marker else None, gated)
+
+    def state_to_host(self, name: str) -> np.ndarray:
+        self.lane(FORWARD).synchronize()
+        return self._state[name].cpu().numpy().copy()
+
+    def report(self) -> Mapping[str, object]:
+        arrays = {"params": self._params, "state": self._state, "tables": self._tables.arrays if self._tables else {}}
+        sizes = {f"{kind}_bytes": sum(t.nbytes for t in made.values()) for kind, made in arrays.items()}
+        return {"torch": torch.__version__, "donation": "none: written in place", "refused": 0, **sizes}
+
+    def close(self) -> None:
+        for lane in self._lanes.values():
+            if isinstance(lane, WorkerLane):
+                lane.close()
+            else:
+                lane.synchronize()
+
+    def _settle_device(self) -> None:
+        """Zero-filling and copies ran on the default stream; the lanes must not overtake them."""
+        if self.device == "cuda":
+            torch.cuda.synchronize()

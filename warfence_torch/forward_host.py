@@ -1,0 +1,136 @@
+"""A captured forward without CUDA: a recorded list of stage calls that the forward lane's thread replays.
+
+The marker is one persistent event, armed anew by each replay and completed by the lane between two stages, as an external
+event node in a graph would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from warfence.backend import Marker
+from warfence.batch import FLOAT, Batch
+from warfence.errors import StageError
+from warfence.gates import HostGates
+from warfence.lanes import HostEvent, WorkerLane
+from warfence.modes import Region
+from warfence.program import START, ForwardProgram, Step
+from warfence_torch.stages import StageCall, bind
+
+
+class HostOutputs:
+    """Results of one launch; complete when the forward lane is past its tail."""
+
+    def __init__(self, launch: int, lane: WorkerLane, names: tuple[str, ...]) -> None:
+        self.launch = launch
+        self._lane, self._names = lane, names
+        self._arrays: dict[str, np.ndarray] = {}
+        self._done = HostEvent()
+        self._generation = self._done.arm(launch)
+
+    def fill(self, workspace: Mapping[str, Tensor]) -> None:
+        self._arrays = {n: workspace[n].numpy() for n in self._names}
+
+    def finish(self) -> None:
+        self._done.complete(self._generation)
+
+    def result(self) -> Mapping[str, np.ndarray]:
+        self._done.await_generation(self._generation)
+        if not self._arrays:
+            self._lane.check()
+        return self._arrays
+
+
+class HostForward:
+    """Implements `warfence.backend.Forward` on a worker lane."""
+
+    def __init__(
+        self, program: ForwardProgram, lane: WorkerLane, fixed: Mapping[str, Tensor], marker_after: str | None, gated: bool
+    ) -> None:
+        self.program = program
+        self.marker = Marker(marker_after) if marker_after is not None else None
+        self.gates = HostGates(program.gate_positions()) if gated else None
+        self._lane = lane
+        self._marker_event = HostEvent()
+        self._marker_generation = 0  # of the replay now running; only the lane's thread uses it
+        self._words = np.zeros(program.layout.words, np.int32)
+        self._fields = self._field_views()
+        self._workspace: dict[str, Tensor] = {}
+        self._regions = {region: self._record(region, fixed) for region in Region}
+
+    def load_batch(self, batch: Batch, launch: int) -> None:
+        self._lane.check()
+
+        def work() -> None:
+            self._words[:] = batch.words
+            self._workspace.clear()
+            self._workspace.update(self._fields)
+            self._run(Region.LOAD_BATCH, launch)
+
+        self._lane.submit(work)
+
+    def replay(self, launch: int) -> None:
+        self._lane.check()
+        generation = self._marker_event.arm(launch) if self.marker is not None else 0
+
+        def work() -> None:
+            self._marker_generation = generation
+            self._run(Region.REPLAY, launch)
+
+        self._lane.submit(work)
+        if self.marker is not None:
+            # After a failure the marker is never reached; complete it all the same, so that no lane hangs on it.
+            self._lane.submit(lambda: self._marker_event.complete(generation), always=True)
+            self.marker.issued(launch, self._marker_event)
+
+    def tail(self, launch: int) -> HostOutputs:
+        self._lane.check()
+        outputs = HostOutputs(launch, self._lane, self.program.outputs)
+
+        def work() -> None:
+            self._run(Region.TAIL, launch)
+            outputs.fill(self._workspace)
+
+        self._lane.submit(work)
+        self._lane.submit(outputs.finish, always=True)
+        return outputs
+
+    # -- recording
+
+    def _field_views(self) -> dict[str, Tensor]:
+        words = torch.from_numpy(self._words)
+        views = {}
+        for name, f in self.program.layout.fields.items():
+            flat = words[f.offset : f.offset + f.size]
+            views[name] = (flat.view(torch.float32) if f.dtype == FLOAT else flat).view(f.shape)
+        return views
+
+    def _record(self, region: Region, fixed: Mapping[str, Tensor]) -> list[tuple[str, StageCall]]:
+        marker = self.marker.stage if self.marker is not None else None
+        return [(s.name, self._call(s, fixed)) for s in self.program.steps(region, marker, self.gates is not None)]
+
+    def _call(self, step: Step, fixed: Mapping[str, Tensor]) -> StageCall:
+        if step.stage is not None:
+            return bind(step.stage, fixed)
+        if step.kind == "marker":
+            return lambda _: self._marker_event.complete(self._marker_generation)
+        gates = cast(HostGates, self.gates)
+        return lambda _: gates.pass_through(step.name)
+
+    # -- on the lane's thread
+
+    def _run(self, region: Region, launch: int) -> None:
+        name = START
+        try:
+            with torch.inference_mode():
+                for name, call in self._regions[region]:
+                    call(self._workspace)
+        except Exception as error:
+            if self.gates is not None:
+                self.gates.abort()
+            raise StageError(launch, name, error) from error

@@ -1,0 +1,83 @@
+"""Lanes as CUDA streams, tickets as CUDA events."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from warfence.errors import FenceError
+from warfence.fence import Ticket
+
+MOST_DRAWS = 64  # torch hands streams out of a pool of 32 and then starts again
+
+
+class CudaEventSource:
+    """A ticket source on a CUDA event: fresh for one record, or the external marker that each replay re-arms."""
+
+    __slots__ = ("_launch", "event")
+
+    def __init__(self, event: torch.cuda.Event) -> None:
+        self.event = event
+        self._launch: int | None = None
+
+    def armed(self, launch: int) -> CudaEventSource:
+        """The event was recorded (or the graph that records it was launched) on behalf of `launch`."""
+        self._launch = launch
+        return self
+
+    def recorded_for(self) -> int | None:
+        return self._launch
+
+    def done(self) -> bool:
+        return bool(self.event.query())
+
+    def synchronize(self) -> None:
+        self.event.synchronize()
+
+
+class CudaLane:
+    """One stream. Work is enqueued by whoever holds `stream`; nothing here blocks the host but settle and synchronize."""
+
+    def __init__(self, name: str, stream: torch.cuda.Stream) -> None:
+        self.name = name
+        self.stream = stream
+
+    def wait(self, ticket: Ticket) -> None:
+        ticket.check()
+        if not isinstance(ticket.source, CudaEventSource):
+            raise FenceError(f"lane '{self.name}': ticket of launch {ticket.launch} comes from another backend")
+        self.stream.wait_event(ticket.source.event)
+
+    def wait_lane(self, other: CudaLane) -> None:
+        self.wait(other.record(0))
+
+    def record(self, launch: int) -> Ticket:
+        event = torch.cuda.Event()
+        event.record(self.stream)
+        return Ticket(launch, CudaEventSource(event).armed(launch))
+
+    def settle(self, bound_s: float) -> bool:
+        """Idle, or out of time: only the driver knows what blocks a stream, so here the bound counts."""
+        end = time.perf_counter() + bound_s
+        while not self.stream.query():
+            if time.perf_counter() > end:
+                return False
+            time.sleep(50e-6)
+        return True
+
+    def synchronize(self) -> None:
+        self.stream.synchronize()
+
+    def check(self) -> None:
+        """A stream raises its failures itself, at the next call."""
+
+
+def distinct_stream(taken: list[CudaLane]) -> torch.cuda.Stream:
+    """A stream that no lane has: torch's pool may hand the same one out twice, which would silently end the overlap."""
+    handles = {lane.stream.cuda_stream for lane in taken}
+    for _ in range(MOST_DRAWS):
+        stream = torch.cuda.Stream()
+        if stream.cuda_stream not in handles:
+            return stream
+    raise FenceError(f"no distinct CUDA stream in {MOST_DRAWS} draws; lanes made so far: {len(taken)}")
