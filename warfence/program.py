@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 from warfence.batch import BatchLayout
@@ -17,7 +16,6 @@ from warfence.errors import InputError
 from warfence.modes import ForwardMode, Region
 
 START = "start"  # the gate position before the first stage
-NO_ATTRS: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Stage:
     gives: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
     params: tuple[str, ...] = ()
-    attrs: Mapping[str, object] = field(default=NO_ATTRS, hash=False)
+    attrs: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
