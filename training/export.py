@@ -1,6 +1,6 @@
 """Step 3: the shipped directory. ``python training/export.py --data .corpus --run .corpus/run``
 
-Writes ``warfence/model/assets``: config, weights, tokenizer, checksums, ``training.json``, ``loss.svg``, the model card.
+Writes ``warfence/model/assets``: config, weights, tokenizer, checksums, ``training.json``, ``loss.svg``, model card.
 The held-out bits per byte are measured here with the numpy reference on the bfloat16 weights, as they are shipped:
 each document by itself as [end] document [end], every token after the first scored, over the UTF-8 bytes of the text.
 """
