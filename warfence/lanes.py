@@ -104,7 +104,9 @@ class WorkerLane:
         """Later work waits for the record that the source holds now."""
         if isinstance(source, HostEvent):
             generation = source.bind()
-            self.submit(lambda: self._stand(source, generation))
+            self.submit(
+                lambda: self.stand(lambda: source.reached(generation), lambda: source.await_generation(generation))
+            )
         else:
             self.submit(source.synchronize)
 
@@ -156,12 +158,15 @@ class WorkerLane:
                 self._finished += 1
                 self._changed.notify_all()
 
-    def _stand(self, event: HostEvent, generation: int) -> None:
-        if event.reached(generation):
+    def stand(self, reached: Callable[[], bool], block: Callable[[], object]) -> None:
+        """Called by work of this lane: stand at a wait, and let `settle` know. `block` returns once it is reached."""
+        if reached():
             return
         with self._changed:
-            self._standing = lambda: event.reached(generation)
+            self._standing = reached
             self._changed.notify_all()
-        event.await_generation(generation)
-        with self._changed:
-            self._standing = None
+        try:
+            block()
+        finally:
+            with self._changed:
+                self._standing = None
