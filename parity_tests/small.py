@@ -1,0 +1,81 @@
+"""A small random model and a workload that makes everything happen: chunks, eviction, recycling, retraction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warfence.backend import Backend
+from warfence.engine import Engine, EngineConfig, Summary
+from warfence.model.config import ModelConfig
+from warfence.model.reference import ReferenceModel
+from warfence.model.weights import Weights, random_weights
+from warfence.requests import Request
+from warfence.sampling import SamplingParams
+
+NEAR_TIE = 1e-4  # two best logits (or a draw and an edge) closer than this may fall differently across frameworks
+SIZES: dict[str, Any] = {"rows": 4, "chunk": 8, "extend_rows": 2, "context": 96, "slots": 110, "swa_slots": 44}
+GREEDY = SamplingParams()
+SAMPLED = SamplingParams(temperature=0.8, top_p=0.9, seed=5)
+
+
+@dataclass(frozen=True)
+class SmallModel:
+    config: ModelConfig
+    weights: Weights
+    expected: dict[bool, list[list[int]]]  # sampled? -> tokens of each request, by the numpy reference
+
+
+def workload(sampled: bool) -> list[Request]:
+    """Twelve requests of mixed lengths; with `sampled`, every other one draws its tokens."""
+    rng = np.random.default_rng(0)
+    made = []
+    for i in range(12):
+        prompt = tuple(int(t) for t in rng.integers(0, 96, int(rng.integers(1, 30))))
+        new = int(rng.integers(1, 24))
+        made.append(Request(i, prompt, new, SAMPLED if sampled and i % 2 else GREEDY))
+    return made
+
+
+def small_model() -> SmallModel:
+    config = ModelConfig(
+        name="small", vocab=97, hidden=32, layers=4, heads=4, kv_heads=2, head_dim=8, ffn=64,
+        sliding=(False, True, False, True), window=8, context=96, rope_theta=10000.0, norm_eps=1e-5,
+        eos_ids=(96,), bos_id=None,
+    )  # fmt: skip
+    weights = random_weights(config, seed=0)
+    reference = ReferenceModel(config, weights)
+    expected = {
+        sampled: [reference.generate(r.prompt, r.max_new_tokens, r.params, r.id).tokens for r in workload(sampled)]
+        for sampled in (False, True)
+    }
+    return SmallModel(config, weights, expected)
+
+
+def serve(small: SmallModel, backend: Backend, sampled: bool = False, **config: Any) -> tuple[list[Request], Summary]:
+    """Serve the workload and give back requests with their tokens, and the summary. Ends the backend."""
+    requests = workload(sampled)
+    settings = EngineConfig(**{**SIZES, "sampled": sampled, **config})
+    with Engine(settings, small.config, small.weights, backend) as engine:
+        for _ in engine.warm_up():
+            pass
+        made = backend.compilations
+        summary = engine.run(requests)
+        assert backend.compilations == made, "something was compiled after warm-up"
+    return requests, summary
+
+
+def first_difference(requests: list[Request], expected: list[list[int]]) -> str | None:
+    """A sentence about the first wrong token; None when all are right or only near ties differ."""
+    for request, right in zip(requests, expected, strict=True):
+        if request.output == right:
+            continue
+        at = next((i for i, (a, b) in enumerate(zip(request.output, right, strict=False)) if a != b), len(right))
+        margin = request.margins[at] if at < len(request.margins) else float("nan")
+        if margin < NEAR_TIE:
+            print(f"near tie: request {request.id}, position {at}, margin {margin:.2e}")
+            continue
+        return f"request {request.id}, position {at}: {request.output[at:at + 4]} instead of {right[at:at + 4]}, margin {margin}"
+    return None

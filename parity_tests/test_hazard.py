@@ -1,0 +1,118 @@
+"""The negative arms: without the fence, or with a ticket that comes too early, the text is wrong, every time.
+
+The order is forced (see `warfence.forced_order`), so this is no matter of luck. Where the runtime guards the tables itself
+(donation), the same order leaves the text right, and the suite says what the runtime did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from parity_tests.small import SmallModel, first_difference, serve
+from warfence.attention import AttentionBackend
+from warfence.backend import Backend, Forward
+from warfence.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
+from warfence.policy import Decision
+from warfence.program import ForwardProgram, START
+
+MakeBackend = Callable[..., Backend]
+
+
+@pytest.fixture
+def unguarded(make_backend: MakeBackend, target: tuple[str, str]) -> MakeBackend:
+    """The backend with tables that nothing but the fence protects."""
+    return (lambda **o: make_backend(tables="aliased", **o)) if target[0] == "jax" else make_backend
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attention", ["snapshot", "captured", "live"])
+@pytest.mark.parametrize("attempt", range(2))
+def test_no_fence_corrupts(unguarded: MakeBackend, small: SmallModel, attention: str, attempt: int) -> None:
+    backend = unguarded()
+    assert not backend.capabilities.guards_writes
+    requests, summary = serve(small, backend, attention=attention, fence=FenceMode.OFF, forced_order="first")
+    assert first_difference(requests, small.expected[False]) is not None
+    assert summary.forced_order["landed_before_read"] > 0
+
+
+@pytest.mark.slow
+def test_no_fence_on_guarded_tables_is_held_by_the_runtime(make_backend: MakeBackend, small: SmallModel) -> None:
+    backend = make_backend()
+    if not backend.capabilities.guards_writes:
+        backend.close()
+        pytest.skip("this backend's runtime guards nothing: the corruption is tested above")
+    requests, summary = serve(small, backend, attention="captured", fence=FenceMode.OFF, forced_order="first")
+    assert first_difference(requests, small.expected[False]) is None
+    assert summary.forced_order["waited"] > 0, "the runtime was to hold the writes"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attention", ["captured", "live", "composite"])
+def test_a_marker_one_stage_too_early_corrupts(
+    unguarded: MakeBackend, small: SmallModel, attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Policy case 20. The barrier waits, and waits for the wrong point: the write lands before the last read."""
+    backend = unguarded()
+    compile_right = backend.compile
+
+    def compile_early(program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> Forward:
+        if marker_after is not None:
+            marker_after = early(program, marker_after)
+        return compile_right(program, marker_after=marker_after, gated=gated)
+
+    monkeypatch.setattr(backend, "compile", compile_early)
+    if attention == "composite":  # its only replay read is the first replay stage: one stage earlier is PRE_REPLAY
+        monkeypatch.setattr("warfence.forwards.decide", lambda query: Decision(pre_for_decode(query.mode), "mutant", ""))
+    requests, summary = serve(small, backend, attention=attention, forced_order="last")
+    assert summary.barriers["fine"] > 0
+    assert first_difference(requests, small.expected[False]) is not None
+    assert summary.forced_order["landed_before_read"] > 0
+
+
+@pytest.mark.slow
+def test_premise_the_captured_forward_reads_the_live_table(make_backend: MakeBackend, small: SmallModel) -> None:
+    """Policy case 19: change the table after the batch was loaded, replay, and the output follows the table."""
+    import numpy as np
+
+    from parity_tests.small import SIZES
+    from warfence.attention import make_attention
+    from warfence.backend import SCHEDULE
+    from warfence.batch import BatchLayout, BatchRow, pack
+    from warfence.model.program import REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+
+    backend = make_backend()
+    try:
+        rows, slots = SIZES["rows"] + 1, 40
+        tables = backend.tables(table_specs(small.config, 96, rows, slots))
+        backend.load(small.weights, state_specs(small.config, rows, slots, slots))
+        attention: AttentionBackend = make_attention("captured", sliding_layers(small.config))
+        forward = backend.compile(build(small.config, attention, ForwardMode.EXTEND, BatchLayout(1, 8), sampled=False))
+        schedule, lane = backend.lane(SCHEDULE), backend.lane("forward")
+
+        def tokens(first_slot: int, launch: int) -> tuple[int, float]:
+            cells = np.arange(96, 96 + 8, dtype=np.int32)
+            tables.write(schedule, REQ_TO_TOKEN, cells, np.arange(first_slot, first_slot + 8, dtype=np.int32))
+            lane.wait_lane(schedule)
+            row = BatchRow(1, 0, (5, 9, 2, 7, 1, 8, 3, 4), tuple(range(1, 9)), False, 0.0, 1.0, 0.0)
+            forward.load_batch(pack(forward.program.layout, [row]), launch)
+            forward.replay(launch)
+            result = forward.tail(launch).result()
+            return int(result["next_tokens"][0]), float(result["margin"][0])
+
+        right = tokens(1, 1)
+        assert tokens(20, 2) != right, "the page table now points at slots that nobody wrote"
+        assert tokens(1, 3) == right
+    finally:
+        backend.close()
+
+
+def early(program: ForwardProgram, stage: str) -> str:
+    """One replay stage before; where there is none, the stage itself (the caller takes PRE_REPLAY instead)."""
+    before = program.before(stage)
+    return before if before != START and program.stages[program.index(before)].region is Region.REPLAY else stage
+
+
+def pre_for_decode(mode: ForwardMode) -> WarReadDonePolicy:
+    return WarReadDonePolicy.PRE_REPLAY if mode is ForwardMode.DECODE else WarReadDonePolicy.NONE
