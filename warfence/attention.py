@@ -1,8 +1,9 @@
 """Attention backends: where their metadata is made, and where, per mode, they declare that their shared reads end.
 
-A model has full layers and sliding layers; each kind of layer is served by a child. A child makes its metadata while the
-batch is loaded (`snapshot`), at the head of the captured forward (`captured`), or looks the live table up before each layer
-(`live`). A composite answers with the latest of the children that the model uses (law 9; public source: sglang #34982).
+A model has full layers and sliding layers; each kind of layer is served by a child. A child makes its metadata while
+the batch is loaded (`snapshot`), at the head of the captured forward (`captured`), or looks the live table up before
+each layer (`live`). A composite answers with the latest of the children that the model uses (law 9; public source:
+sglang #34982).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _READING_MODES = (ForwardMode.DECODE, ForwardMode.EXTEND, ForwardMode.TARGET_VER
 
 
 def _declares(ends: SharedReadEnds) -> Mapping[ForwardMode, SharedReadEnds]:
-    return {mode: ends for mode in _READING_MODES}
+    return dict.fromkeys(_READING_MODES, ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class AttentionBackend:
         return SharedReadEnds.latest(c.shared_read_ends(mode) for c in self.children())
 
     def last_reader(self, mode: ForwardMode) -> str | None:
-        """The stage that this backend declares to be its last shared reader in the replay; None where it does not end there."""
+        """The stage declared to be the last shared reader in the replay; None where the reads do not end there."""
         if self.shared_read_ends(mode) is not SharedReadEnds.IN_GRAPH:
             return None
         if self.sliding_layers and self.sliding.place is MetadataPlace.EACH_LAYER:

@@ -1,7 +1,7 @@
 """The interface that a backend implements. It reads like a specification; `warfence.testing` checks it.
 
-Three kinds of caller: the scheduler (writes tables on the schedule lane), the runner (issues launches on the forward lane),
-and tests (gates, snapshots). Nothing here blocks the caller unless its docstring says so.
+Three kinds of caller: the scheduler (writes tables on the schedule lane), the runner (issues launches on the forward
+lane), and tests (gates, snapshots). Nothing here blocks the caller unless its docstring says so.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Lane(Protocol):
     name: str
 
     def wait(self, ticket: Ticket) -> None:
-        """Later work of this lane runs after the ticket's point. Binds at the call; FenceError for a bad ticket (law 4)."""
+        """Later work of this lane runs after the ticket's point. Binds at the call; a bad ticket is refused (law 4)."""
         ...
 
     def wait_lane(self, other: Lane) -> None:
@@ -89,8 +89,8 @@ class Outputs(Protocol):
 class Marker:
     """The read-done marker inside one captured forward. Re-armed by each launch of that forward.
 
-    The backend calls `issued` once the launch was issued; only then is there a ticket to hand over (law 5): a wait that is
-    bound earlier would bind to the record of the launch before.
+    The backend calls `issued` once the launch was issued; only then is there a ticket to hand over (law 5): a wait that
+    is bound earlier would bind to the record of the launch before.
     """
 
     def __init__(self, stage: str) -> None:
@@ -106,8 +106,8 @@ class Marker:
         """The ticket of `launch`; FenceError when that launch was not issued yet or is not the last one issued."""
         if self._source is None or self._launch != launch:
             raise FenceError(
-                f"marker after '{self.stage}': ticket of launch {launch} asked for, last issued launch is {self._launch}; "
-                f"hand an in-graph ticket over only after its own launch was issued"
+                f"marker after '{self.stage}': ticket of launch {launch} asked for, last issued launch is "
+                f"{self._launch}; hand an in-graph ticket over only after its own launch was issued"
             )
         return Ticket(launch, self._source)
 
@@ -136,9 +136,10 @@ class SharedTables(Protocol):
     """The scheduler-written, forward-read tables. int32, written by cell, read by stages only."""
 
     def write(self, lane: Lane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
-        """Enqueue table.flat[cells] = values on the lane. Cells are distinct. The arrays are not written again by the caller.
+        """Enqueue table.flat[cells] = values on the lane. Cells are distinct.
 
-        Legal to enqueue at any time; it may land only after the waits of the lane (that is the fence).
+        The caller never writes the arrays again. Legal to enqueue at any time; it may land only after the waits of the
+        lane (that is the fence).
         """
         ...
 
@@ -170,8 +171,8 @@ class Backend(Protocol):
     def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> Forward:
         """Capture or compile one forward.
 
-        marker_after: plant the read-done marker after this stage (a replay stage). Where `external_markers` is False the
-        forward comes back with `marker` None, and the policy degrades later.
+        marker_after: plant the read-done marker after this stage (a replay stage). Where `external_markers` is False
+        the forward comes back with `marker` None, and the policy degrades later.
         gated: put a gate before the first and after every stage (after the marker, where the marker stands there).
         """
         ...

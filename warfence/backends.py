@@ -1,4 +1,4 @@
-"""Which backends there are. A backend is a package and an entry point in the group `warfence.backends`, nothing else."""
+"""Which backends there are. A backend is a package and an entry point in the group `warfence.backends`, no more."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ def available() -> dict[str, str]:
 
 
 def load(name: str) -> Callable[..., Backend]:
-    """The factory of a backend: `factory(device=..., **options) -> Backend`. Takes a known name or a dotted "pkg.mod:attr".
+    """The factory of a backend: `factory(device=..., **options) -> Backend`.
 
-    InputError says what is known, or what to install when the framework itself is missing.
+    Takes a known name or a dotted "pkg.mod:attr". InputError says what is known, or what to install when the framework
+    itself is missing.
     """
     known = available()
     target = known.get(name, name if ":" in name else "")
     if not target:
-        raise InputError(f"unknown backend '{name}'; known: {', '.join(sorted(known))}, or a dotted path 'pkg.mod:attr'")
+        raise InputError(
+            f"unknown backend '{name}'; known: {', '.join(sorted(known))}, or a dotted path 'pkg.mod:attr'"
+        )
     module, _, attribute = target.partition(":")
     if name in INSTALL and find_spec(name) is None:
         raise InputError(f"backend '{name}' needs the package '{name}', which is not installed: {INSTALL[name]}")

@@ -1,7 +1,7 @@
 """One launch's batch on the host, packed so that it travels in one transfer.
 
-Every field lies in one vector of 32-bit words; a backend moves the words once and views the fields. Rows are padded to the
-bucket: a padding row reads request row 0 and writes KV slot 0, both reserved, so its results are finite and unused.
+Every field lies in one vector of 32-bit words; a backend moves the words once and views the fields. Rows are padded to
+the bucket: a padding row reads request row 0 and writes KV slot 0, both reserved, so its results are finite and unused.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A packed batch. `words` is never written again after packing: a lane may read it until its launch is over (law 12)."""
+    """A packed batch. `words` is never written after packing: a lane may read it until its launch is over (law 12)."""
 
     layout: BatchLayout
     words: Int32[np.ndarray, " words"]

@@ -37,8 +37,8 @@ PREFILL_READ_DONE = "WARFENCE_ENABLE_PREFILL_WAR_READ_DONE"
 class EngineConfig:
     """What the user chooses, then what follows from it when left at 0.
 
-    rows: requests in flight at once. chunk: prompt tokens per request and launch. forced_order: hold every launch before
-    its first or last shared read (see `warfence.forced_order`). Sizes at 0 follow from the model and the rows.
+    rows: requests in flight at once. chunk: prompt tokens per request and launch. forced_order: hold every launch
+    before its first or last shared read (see `warfence.forced_order`). Sizes at 0 follow from the model and the rows.
     """
 
     fence: FenceMode = FenceMode.FINE
@@ -94,7 +94,12 @@ class Engine:
     """One model on one backend behind one fence. Use as a context manager: leaving it ends lanes and threads."""
 
     def __init__(
-        self, config: EngineConfig, model: ModelConfig, weights: Weights, backend: Backend, spec: SpecAlgorithm = NO_SPEC
+        self,
+        config: EngineConfig,
+        model: ModelConfig,
+        weights: Weights,
+        backend: Backend,
+        spec: SpecAlgorithm = NO_SPEC,
     ) -> None:
         self.config, self.model, self.backend = config, model, backend
         self.limits = config.limits(model)

@@ -4,8 +4,8 @@ A ticket is the read-done promise of ONE launch. The runner of the last reading 
 barrier, right after each launch, empties the mailbox and makes the schedule lane wait: on the ticket (fine), or with no
 ticket on the whole forward lane (coarse). The host never blocks here.
 
-Prior art: sgl-project/sglang #26380 (whole forward), #28363 (event before replay), #33587 (node in the graph), #31687 (the
-barrier stands before result processing).
+Prior art: sgl-project/sglang #26380 (whole forward), #28363 (event before replay), #33587 (node in the graph), #31687
+(the barrier stands before result processing).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Ticket:
         seen = self.source.recorded_for()
         if seen is None:
             raise FenceError(
-                f"ticket of launch {self.launch} was never recorded: a wait on it would pass at once and protect nothing; "
-                f"publish it only after its launch was issued"
+                f"ticket of launch {self.launch} was never recorded: a wait on it would pass at once and protect "
+                f"nothing; publish it only after its launch was issued"
             )
         if seen != self.launch:
             raise FenceError(
@@ -118,8 +118,8 @@ class WarBarrier:
             return
         if ticket.launch != launch:
             raise FenceError(
-                f"barrier of launch {launch} found the ticket of launch {ticket.launch} in the mailbox of '{mailbox.owner}': "
-                f"a ticket belongs to one launch, so this one is refused"
+                f"barrier of launch {launch} found the ticket of launch {ticket.launch} in the mailbox of "
+                f"'{mailbox.owner}': a ticket belongs to one launch, so this one is refused"
             )
         ticket.check()
         schedule.wait(ticket)

@@ -27,7 +27,7 @@ class PlannedForward:
 
 @dataclass(frozen=True, slots=True)
 class FencePlan:
-    """What the policy is asked with, for every forward of an engine. `markers`: plant where the declaration wants it."""
+    """What the policy is asked with, for each forward of an engine. `markers`: plant where the declaration wants it."""
 
     attention: AttentionBackend
     spec: SpecAlgorithm = NO_SPEC
@@ -68,8 +68,8 @@ class ForwardSet:
         self._made: dict[tuple[ForwardMode, bool], list[tuple[int, PlannedForward]]] = {}
 
     def capture(
-        self, backend: Backend, build: BuildProgram, fence: FencePlan, wanted: list[tuple[ForwardMode, BatchLayout, bool]],
-        gated: bool,
+        self, backend: Backend, build: BuildProgram, fence: FencePlan,
+        wanted: list[tuple[ForwardMode, BatchLayout, bool]], gated: bool,
     ) -> Iterator[str]:  # fmt: skip
         """Compile everything that is wanted, yielding the name of each program as it is done."""
         for mode, layout, sampled in wanted:

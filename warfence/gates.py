@@ -1,7 +1,7 @@
 """Gates: how a forward is held in the middle, on purpose, to find out what the scheduler may do meanwhile.
 
-A gate stands before the first stage (`start`) and after every stage. The host closes and opens it; the forward waits at a
-closed one. A watchdog opens everything when a gate was closed for too long, so a failing test never hangs a device.
+A gate stands before the first stage (`start`) and after every stage. The host closes and opens it; the forward waits at
+a closed one. A watchdog opens everything when a gate was closed for too long, so a failing test never hangs a device.
 """
 
 from __future__ import annotations

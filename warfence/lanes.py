@@ -1,7 +1,8 @@
-"""A lane that is a worker thread, and events with CUDA's semantics. Frameworks without streams build their lanes on this.
+"""A lane that is a worker thread, and events with CUDA's semantics. Frameworks without streams build on this.
 
-The semantics, as CUDA has them (each is a test): recording again overwrites; a wait takes the event's state at the time of
-the CALL; an event that was never recorded counts as complete. The last one is a trap, so `Ticket.check` refuses it above.
+The semantics, as CUDA has them (each is a test): recording again overwrites; a wait takes the event's state at the time
+of the CALL; an event that was never recorded counts as complete. The last one is a trap, so `Ticket.check` refuses it
+above.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ class HostEvent:
 class WorkerLane:
     """A FIFO of work on one thread.
 
-    After a failure the lane runs no more work, but still completes its events, so that nobody who waits for it hangs; the
-    failure is raised to the next caller (`check`).
+    After a failure the lane runs no more work, but still completes its events, so that nobody who waits for it hangs;
+    the failure is raised to the next caller (`check`).
     """
 
     def __init__(self, name: str) -> None:
@@ -122,7 +123,7 @@ class WorkerLane:
         return Ticket(launch, event)
 
     def settle(self, bound_s: float) -> bool:
-        """Exact here: the lane is idle (True), or its thread is known to stand at a wait (False). The bound is not used."""
+        """Exact here: the lane is idle (True), or its thread stands at a wait (False). The bound is not used."""
 
         def settled() -> bool:
             standing = self._standing

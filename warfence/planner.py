@@ -1,4 +1,4 @@
-"""Plans the next batch on the host and writes the shared tables for it: admission, chunks, eviction, retraction, release.
+"""Plans the next batch on the host and writes its shared tables: admission, chunks, eviction, retraction, release.
 
 All writes of one flush go out as one scatter per table, on the schedule lane. They may be enqueued at once, because the
 barrier of the launch before stands in front of them on that lane.
@@ -86,8 +86,8 @@ class Planner:
             raise InputError(f"request {request.id}: the prompt is empty; give at least one token")
         if need > room:
             raise InputError(
-                f"request {request.id}: {len(request.prompt)} prompt tokens + {request.max_new_tokens} new tokens = {need}, "
-                f"but context and KV pool hold {room}; shorten the prompt or lower --max-new-tokens"
+                f"request {request.id}: {len(request.prompt)} prompt tokens + {request.max_new_tokens} new tokens "
+                f"= {need}, but context and KV pool hold {room}; shorten the prompt or lower --max-new-tokens"
             )
 
     @property
@@ -168,7 +168,9 @@ class Planner:
             emit = decode or r.cached == len(r.known)
             draw = uniform(r.params.seed, r.id, r.cached) if r.params.temperature > 0 else 0.0
             rows.append(
-                BatchRow(r.row, prefix, tokens, tuple(r.slots[prefix:]), decode, r.params.temperature, r.params.top_p, draw)
+                BatchRow(
+                    r.row, prefix, tokens, tuple(r.slots[prefix:]), decode, r.params.temperature, r.params.top_p, draw
+                )
             )
             if not decode:
                 self.counts.later_chunks += prefix > 0
@@ -183,13 +185,13 @@ class Planner:
     # -- rows and slots
 
     def _release_ended(self) -> None:
-        """Free requests whose last token was launched. The host need not know that token to know that it is the last."""
+        """Free requests whose last token was launched. The host need not know the token to know that it is the last."""
         for request in [r for r in self.running if r.phase is Phase.DECODE]:
             if request.launched >= request.max_new_tokens or request.total_launched >= self.limits.context:
                 self.release(request)
 
     def _room_for(self, n: int, whole: bool = False) -> bool:
-        """Free slots for n tokens; `whole`: of a new request, whose sliding layers never hold more than window + chunk."""
+        """Free slots for n tokens; `whole`: of a new request, whose sliding layers hold at most window + chunk."""
         window = self.limits.window
         swa = n if window is None or not whole else min(n, window + self.limits.chunk)
         return self.slot_pool.free_count >= n and (window is None or self.swa_pool.free_count >= swa)
@@ -204,7 +206,7 @@ class Planner:
                 self._write(FULL_TO_SWA, slot, swa)
 
     def _evict(self, request: Request) -> None:
-        """Free sliding slots that no query from here on can see. The forward in flight may still see the oldest of them."""
+        """Free sliding slots that no query from here on can see. The forward in flight may still see the oldest."""
         if self.limits.window is None:
             return
         first_visible = request.cached - self.limits.window + 1

@@ -1,8 +1,8 @@
 """The policy, written once: where does the read-done ticket of a launch get recorded, and why there?
 
-Ordered rules, first match wins. The rules are data: `decide` walks them, `warfence explain` prints them, tests enumerate
-them. Two historical rule sets of the public implementation stand beside ours so that they can be compared and shown
-unsound where they are (public sources: sgl-project/sglang #33587, #34052, #34916).
+Ordered rules, first match wins. The rules are data: `decide` walks them, `warfence explain` prints them, tests
+enumerate them. Two historical rule sets of the public implementation stand beside ours so that they can be compared and
+shown unsound where they are (public sources: sgl-project/sglang #33587, #34052, #34916).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ NONE, PRE, IN_GRAPH, POST = (
 class Query:
     """All that a rule may look at. Nothing here names a backend, a device or an algorithm.
 
-    mode: the mode of the launch as the scheduler planned it (MIXED stays MIXED even where a runner replays it as EXTEND).
+    mode: the mode of the launch as the scheduler planned it (MIXED stays MIXED even where a runner replays it as
+    EXTEND).
     declared: where the attention backend says that its shared reads of this mode end.
     marker: this captured forward (not the runner, not a sibling shape) carries an in-graph marker.
     verify_read_done: the speculative algorithm's target verify is the last shared reader of its step.

@@ -1,4 +1,4 @@
-"""Free lists on the host: request rows, KV slots, sliding-window slots. Last freed is first reused, so reuse is at once.
+"""Free lists on the host: request rows, KV slots, sliding-window slots. Last freed, first reused: reuse is at once.
 
 Index 0 of every pool is reserved: padding rows read row 0, padding tokens and evicted map entries point at slot 0.
 """

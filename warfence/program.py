@@ -1,7 +1,7 @@
 """What a forward reads and writes, in order: stages and programs.
 
-A program is data. A backend turns each stage into a call of its kernel `op`; the kernel sees only the names that the stage
-declares, so a declaration cannot be shorter than the truth: an undeclared read fails with the name of the stage.
+A program is data. A backend turns each stage into a call of its kernel `op`; the kernel sees only the names that the
+stage declares, so a declaration cannot be shorter than the truth: an undeclared read fails with the name of the stage.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class ForwardProgram:
         names = [s.name for s in self.stages]
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice or START in names:
-            raise InputError(f"program '{self.name}': stage names must be unique and not '{START}'; seen twice: {twice}")
+            raise InputError(
+                f"program '{self.name}': stage names must be unique and not '{START}'; seen twice: {twice}"
+            )
         regions = [s.region for s in self.stages]
         if regions != sorted(regions):
             raise InputError(f"program '{self.name}': stages must be ordered load_batch, replay, tail; seen {regions}")
@@ -69,7 +71,9 @@ class ForwardProgram:
         for stage in self.stages:
             missing = [v for v in stage.takes if v not in known]
             if missing:
-                raise InputError(f"program '{self.name}', stage '{stage.name}' takes {missing}, which nothing before it gives")
+                raise InputError(
+                    f"program '{self.name}', stage '{stage.name}' takes {missing}, which nothing before it gives"
+                )
             known.update(stage.gives)
 
     def region(self, region: Region) -> tuple[Stage, ...]:
@@ -89,8 +93,8 @@ class ForwardProgram:
     def steps(self, region: Region, marker_after: str | None, gated: bool) -> tuple[Step, ...]:
         """What a backend captures for one region, in order.
 
-        A gate stands after the marker. The gate after the last stage of a region stands at the head of the next one, behind
-        the point where the runner records a ticket between the two.
+        A gate stands after the marker. The gate after the last stage of a region stands at the head of the next one,
+        behind the point where the runner records a ticket between the two.
         """
         steps: list[Step] = []
         for i, stage in enumerate(self.stages):

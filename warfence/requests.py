@@ -9,6 +9,8 @@ from warfence.sampling import SamplingParams
 
 
 class Phase(Enum):
+    """Where a request stands."""
+
     WAITING = "waiting"  # no row yet, or retracted
     PREFILL = "prefill"  # has a row; some of its known tokens are not in the cache yet
     DECODE = "decode"

@@ -35,7 +35,9 @@ class Runner:
             forward.replay(launch)
             if policy is WarReadDonePolicy.IN_GRAPH:
                 if forward.marker is None:
-                    raise FenceError(f"launch {launch}: policy IN_GRAPH for '{forward.program.name}', which has no marker")
+                    raise FenceError(
+                        f"launch {launch}: policy IN_GRAPH for '{forward.program.name}', which has no marker"
+                    )
                 self.mailbox.publish(forward.marker.ticket(launch))
             elif policy is WarReadDonePolicy.POST_REPLAY:
                 self.mailbox.publish(self._forward_lane.record(launch))

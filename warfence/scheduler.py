@@ -42,11 +42,11 @@ class Timing:
 
 
 class Scheduler:
-    """Serves requests until none is left. `on_token` is called for each output token, in order, once the host knows it."""
+    """Serves requests until none is left. `on_token` is called for each output token, in order, once it is known."""
 
     def __init__(
-        self, planner: Planner, forwards: ForwardSet, runner: Runner, barrier: WarBarrier, schedule: Lane, forward: Lane,
-        *, eos_ids: frozenset[int], on_token: OnToken, forced_order: ForcedOrder | None = None,
+        self, planner: Planner, forwards: ForwardSet, runner: Runner, barrier: WarBarrier, schedule: Lane,
+        forward: Lane, *, eos_ids: frozenset[int], on_token: OnToken, forced_order: ForcedOrder | None = None,
     ) -> None:  # fmt: skip
         self.planner, self.forwards, self.runner, self.barrier = planner, forwards, runner, barrier
         self.schedule, self.forward = schedule, forward

@@ -1,4 +1,4 @@
-"""Speculative algorithms: capabilities, not names. The policy asks what an algorithm can promise, never what it is called."""
+"""Speculative algorithms: capabilities, not names. The policy asks what an algorithm can promise, never its name."""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ class TorchBackend:
         if device not in DEVICES:
             raise InputError(f"backend torch: unknown device '{device}'; choose one of: {', '.join(DEVICES)}")
         if device == "cuda" and not torch.cuda.is_available():
-            raise InputError("backend torch: no CUDA device here (torch.cuda.is_available() is False); use --device cpu")
+            raise InputError(
+                "backend torch: no CUDA device here (torch.cuda.is_available() is False); use --device cpu"
+            )
         self.device = device
         self.compilations = 0
         self._allow_markers = external_markers

@@ -19,8 +19,8 @@ from warfence.modes import Region
 from warfence.program import ForwardProgram
 from warfence_torch.gates_cuda import CudaGates
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
-from warfence_torch.staging import PinnedRing
 from warfence_torch.stages import bind
+from warfence_torch.staging import PinnedRing
 
 WARM_UP_RUNS = 2
 
@@ -28,7 +28,9 @@ WARM_UP_RUNS = 2
 class CudaOutputs:
     """Results of one launch in a pinned slot that no later launch uses before they were read."""
 
-    def __init__(self, launch: int, words: Tensor, slots: list[Tensor], forward: CudaForward, event: torch.cuda.Event) -> None:
+    def __init__(
+        self, launch: int, words: Tensor, slots: list[Tensor], forward: CudaForward, event: torch.cuda.Event
+    ) -> None:
         self.launch = launch
         self._words, self._slots, self._forward, self._event = words, slots, forward, event
         self._result: dict[str, np.ndarray] | None = None
@@ -82,7 +84,9 @@ class CudaForward:
 
     def tail(self, launch: int) -> CudaOutputs:
         stream = self._lane.stream
-        words = self._free_outputs.pop() if self._free_outputs else torch.empty_like(self._out, device="cpu").pin_memory()
+        words = (
+            self._free_outputs.pop() if self._free_outputs else torch.empty_like(self._out, device="cpu").pin_memory()
+        )
         with torch.cuda.stream(stream):
             self._graphs[Region.TAIL].replay()
             words.copy_(self._out, non_blocking=True)

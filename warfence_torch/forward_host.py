@@ -1,7 +1,7 @@
 """A captured forward without CUDA: a recorded list of stage calls that the forward lane's thread replays.
 
-The marker is one persistent event, armed anew by each replay and completed by the lane between two stages, as an external
-event node in a graph would be.
+The marker is one persistent event, armed anew by each replay and completed by the lane between two stages, as an
+external event node in a graph would be.
 """
 
 from __future__ import annotations
@@ -50,7 +50,12 @@ class HostForward:
     """Implements `warfence.backend.Forward` on a worker lane."""
 
     def __init__(
-        self, program: ForwardProgram, lane: WorkerLane, fixed: Mapping[str, Tensor], marker_after: str | None, gated: bool
+        self,
+        program: ForwardProgram,
+        lane: WorkerLane,
+        fixed: Mapping[str, Tensor],
+        marker_after: str | None,
+        gated: bool,
     ) -> None:
         self.program = program
         self.marker = Marker(marker_after) if marker_after is not None else None
@@ -125,12 +130,13 @@ class HostForward:
     # -- on the lane's thread
 
     def _run(self, region: Region, launch: int) -> None:
-        name = START
+        stage = START
         try:
             with torch.inference_mode():
                 for name, call in self._regions[region]:
+                    stage = name
                     call(self._workspace)
         except Exception as error:
             if self.gates is not None:
                 self.gates.abort()
-            raise StageError(launch, name, error) from error
+            raise StageError(launch, stage, error) from error

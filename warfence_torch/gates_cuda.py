@@ -1,7 +1,7 @@
 """Gates that are nodes of a captured graph and occupy no SM: the stream waits for a word of pinned memory.
 
-Prior art: `cuStreamWaitValue32` on a pinned word is captured as a node, and the device address of a pinned tensor equals its
-`data_ptr()` under unified addressing. Needs the package `cuda-bindings`.
+Prior art: `cuStreamWaitValue32` on a pinned word is captured as a node, and the device address of a pinned tensor
+equals its `data_ptr()` under unified addressing. Needs the package `cuda-bindings`.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ Kernel = Callable[[Env, Attrs], dict[str, Tensor]]
 
 
 def stage_inputs(env: Env, attrs: Attrs) -> dict[str, Tensor]:
+    """Tokens, the first from the relay where the host does not know it yet, and positions."""
     ids: Int32[Tensor, "b q"] = env["input_ids"]
     relayed: Int32[Tensor, " b"] = env["relay"][env["req_pool_indices"]]
     tokens = ids.clone()
@@ -30,10 +31,12 @@ def stage_inputs(env: Env, attrs: Attrs) -> dict[str, Tensor]:
 
 
 def page_table(env: Env, attrs: Attrs) -> dict[str, Tensor]:
+    """KV slots of each request: the read of `req_to_token`."""
     return {"page_table": env[REQ_TO_TOKEN][env["req_pool_indices"]]}
 
 
 def swa_translate(env: Env, attrs: Attrs) -> dict[str, Tensor]:
+    """Sliding slots of the window: the read of both tables."""
     req_to_token: Int32[Tensor, "rows c"] = env[REQ_TO_TOKEN]
     full_to_swa: Int32[Tensor, " slots"] = env[FULL_TO_SWA][0]
     out: Int32[Tensor, "b q"] = env["out_cache_loc"]
@@ -47,10 +50,12 @@ def swa_translate(env: Env, attrs: Attrs) -> dict[str, Tensor]:
 
 
 def embed(env: Env, attrs: Attrs) -> dict[str, Tensor]:
+    """Token embeddings."""
     return {"hidden": env["embed"][env["tokens"]]}
 
 
 def layer(env: Env, attrs: Attrs) -> dict[str, Tensor]:
+    """One decoder layer: attention over the KV pool, then the MLP."""
     i = attrs["layer"]
     hidden: Float32[Tensor, "b q d"] = env["hidden"]
     hidden = hidden + _attention(env, attrs, rms_norm(hidden, env[f"layer.{i}.attn_norm"], attrs["eps"]))
@@ -63,7 +68,9 @@ def _attention(env: Env, attrs: Attrs, x: Float32[Tensor, "b q d"]) -> Float32[T
     """Write K and V of the new tokens into the pool, then attend over the table's slots."""
     i, window, heads, kv_heads, size = (attrs[k] for k in ("layer", "window", "heads", "kv_heads", "head_dim"))
     b, q, _ = x.shape
-    table, out = (env["page_table"], env["out_cache_loc"]) if window is None else (env["swa_table"], env["swa_out_cache_loc"])
+    table, out = (
+        (env["page_table"], env["out_cache_loc"]) if window is None else (env["swa_table"], env["swa_out_cache_loc"])
+    )
     positions: Int32[Tensor, "b q"] = env["positions"]
     cos, sin = _rope(positions, size, attrs["theta"])
     query = _rotate((x @ env[f"layer.{i}.wq"]).view(b, q, heads, size), cos, sin)
@@ -92,6 +99,7 @@ def _attention(env: Env, attrs: Attrs, x: Float32[Tensor, "b q d"]) -> Float32[T
 
 
 def logits(env: Env, attrs: Attrs) -> dict[str, Tensor]:
+    """Logits of the last new token of each row."""
     hidden: Float32[Tensor, "b q d"] = env["hidden"]
     row = torch.arange(hidden.shape[0], device=hidden.device)
     last = hidden[row, env["extend_lens"].long() - 1]
@@ -122,11 +130,13 @@ def sample(env: Env, attrs: Attrs) -> dict[str, Tensor]:
 
 
 def relay(env: Env, attrs: Attrs) -> dict[str, Tensor]:
+    """Leave each row's token on the device for the next launch."""
     env["relay"][env["req_pool_indices"]] = env["next_tokens"]
     return {}
 
 
 def rms_norm(x: Float32[Tensor, "*n d"], weight: Float32[Tensor, " d"], eps: float) -> Float32[Tensor, "*n d"]:
+    """Root-mean-square norm over the last axis."""
     return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + eps) * weight
 
 

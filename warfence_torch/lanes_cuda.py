@@ -37,7 +37,7 @@ class CudaEventSource:
 
 
 class CudaLane:
-    """One stream. Work is enqueued by whoever holds `stream`; nothing here blocks the host but settle and synchronize."""
+    """One stream. Work is enqueued by whoever holds `stream`; only settle and synchronize block the host."""
 
     def __init__(self, name: str, stream: torch.cuda.Stream) -> None:
         self.name = name

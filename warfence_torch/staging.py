@@ -1,4 +1,4 @@
-"""Pinned staging memory. It is a shared table too (law 12): the host may refill a slot only after the copy that reads it."""
+"""Pinned staging memory. A shared table too (law 12): the host may refill a slot only after the copy that reads it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PinnedRing:
         self._next = 0
 
     def upload(self, words: Int32[np.ndarray, " n"], target: Tensor, stream: torch.cuda.Stream) -> None:
-        """Copy n words into target[:n] on the stream (which is current). Blocks only when the whole ring is in flight."""
+        """Copy n words into target[:n] on the (current) stream. Blocks only when the whole ring is in flight."""
         i, n = self._next, len(words)
         self._next = (i + 1) % len(self._slots)
         self._events[i].synchronize()  # never recorded counts as complete: right for a slot that was never used

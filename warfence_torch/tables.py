@@ -1,4 +1,4 @@
-"""The shared tables as torch tensors, written in place. Nothing guards them but the fence: a wrong policy is silent here."""
+"""The shared tables as torch tensors, written in place. Only the fence guards them: a wrong policy is silent here."""
 
 from __future__ import annotations
 

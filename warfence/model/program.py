@@ -1,8 +1,8 @@
 """The decoder as a program: which stage reads which shared table, per attention backend, mode and bucket.
 
-Tables: `req_to_token [rows, context]` (KV slot of each position of a request row) and `full_to_swa [1, slots]` (slot of the
-sliding pool that holds the same token; 0 = evicted). Forward-private state: `kv.{i} [2, slots, kv_heads, head_dim]` float32
-and `relay [rows]` int32 (the token that each row sampled last).
+Tables: `req_to_token [rows, context]` (KV slot of each position of a request row) and `full_to_swa [1, slots]` (slot of
+the sliding pool that holds the same token; 0 = evicted). Forward-private state: `kv.{i} [2, slots, kv_heads, head_dim]`
+float32 and `relay [rows]` int32 (the token that each row sampled last).
 
 Ops, for kernel writers (B rows, Q queries, C context, W window, S = W-1+Q, D hidden, V vocabulary):
 
@@ -10,7 +10,7 @@ Ops, for kernel writers (B rows, Q queries, C context, W window, S = W-1+Q, D hi
 | --- | --- |
 | stage_inputs | tokens [B,Q] (first token from the relay where from_relay), positions [B,Q] = prefix_lens + 0..Q-1 |
 | page_table | page_table [B,C] = req_to_token[req_pool_indices] |
-| swa_translate | swa_table [B,S]: sliding slot of positions prefix_lens-(W-1)..prefix_lens+Q-1 (0 where negative); swa_out_cache_loc [B,Q] |
+| swa_translate | swa_table [B,S]: sliding slots of positions from prefix_lens-(W-1) (0: none); swa_out_cache_loc |
 | embed | hidden [B,Q,D] |
 | layer | hidden [B,Q,D]; writes K and V of the new tokens at out_cache_loc (or swa_out_cache_loc), then attends |
 | logits | logits [B,V] of the last new token of each row |
@@ -41,7 +41,7 @@ def sliding_layers(config: ModelConfig) -> tuple[int, ...]:
 
 
 def table_specs(config: ModelConfig, context: int, rows: int, slots: int) -> Mapping[str, ArraySpec]:
-    """The shared tables for sequences of up to `context` tokens. `rows` and `slots` count the reserved row 0 and slot 0."""
+    """The shared tables for sequences of up to `context` tokens. `rows` and `slots` count the reserved index 0."""
     specs = {REQ_TO_TOKEN: ArraySpec((rows, context))}
     if any(config.sliding):
         specs[FULL_TO_SWA] = ArraySpec((1, slots))
@@ -61,7 +61,7 @@ def build(
     config: ModelConfig, attention: AttentionBackend, mode: ForwardMode, layout: BatchLayout, *, sampled: bool
 ) -> ForwardProgram:
     """The program of one bucket. `sampled`: the sample stage honours temperature and top_p, else it is greedy."""
-    load, replay = [_stage_inputs()], []
+    load, replay = [_stage_inputs()], list[Stage]()
     full, sliding = attention.full.place, attention.sliding.place
     (load if full is MetadataPlace.LOAD_BATCH else replay).append(_page_table())
     if attention.sliding_layers and sliding is not MetadataPlace.EACH_LAYER:
@@ -110,6 +110,7 @@ def _layer(config: ModelConfig, i: int) -> Stage:
         state=(f"kv.{i}",), params=tuple(f"layer.{i}.{w}" for w in _LAYER_WEIGHTS),
         attrs={
             "layer": i, "window": config.window if sliding else None, "heads": config.heads,
-            "kv_heads": config.kv_heads, "head_dim": config.head_dim, "theta": config.rope_theta, "eps": config.norm_eps,
+            "kv_heads": config.kv_heads, "head_dim": config.head_dim, "theta": config.rope_theta,
+            "eps": config.norm_eps,
         },
     )  # fmt: skip
