@@ -1,0 +1,147 @@
+"""The JAX backend: CPU (lanes with dispatch threads), and a GPU with its tables on the CPU client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float32
+
+from warfence.backend import FORWARD, ArraySpec, Capabilities
+from warfence.errors import InputError
+from warfence.gates import HostGates
+from warfence.modes import Region
+from warfence.program import ForwardProgram
+from warfence_jax.compiler import Compiler, on
+from warfence_jax.devices import find_devices, zeros
+from warfence_jax.executables import Builder
+from warfence_jax.forward import JaxForward
+from warfence_jax.lanes import JaxLane, Joints
+from warfence_jax.segments import cut
+from warfence_jax.tables import AliasedTables, DonatedTables, Tables
+
+TABLES = ("donated", "aliased")
+UNGUARDED = "aliased tables are host memory that is written in place; only the fence protects them"
+ONE_THREAD = (
+    "the CPU client runs what one thread dispatches in order, so no write overtakes a forward; leave threaded=None"
+)
+
+
+class JaxBackend:
+    """Implements `warfence.backend.Backend`.
+
+    device: "cpu", or "gpu" = "cuda". tables: "donated" (the runtime guards writes too) or "aliased" (only the fence does).
+    threaded: dispatch threads for the lanes; None: where they are needed, which is on CPU, for aliased tables, and for gates.
+    """
+
+    name = "jax"
+
+    def __init__(self, device: str = "cpu", *, tables: str = "donated", threaded: bool | None = None) -> None:
+        if tables not in TABLES:
+            raise InputError(f"backend jax: unknown kind of tables '{tables}'; choose one of: {', '.join(TABLES)}")
+        self._devices = find_devices(device)
+        self.device = "cuda" if self._devices.split else "cpu"
+        self._kind = tables
+        self._threaded = (not self._devices.split or tables == "aliased") if threaded is None else threaded
+        if tables == "aliased" and not self._threaded:
+            raise InputError("backend jax: aliased tables are written by a lane's thread; leave threaded=None")
+        self._compiler = Compiler()
+        self._joints = self._make_joints()
+        self._lanes: dict[str, JaxLane] = {}
+        self._gates: list[HostGates] = []
+        self._tables: Tables | None = None
+        self._params: dict[str, Array] = {}
+        self._state: dict[str, Array] = {}
+        overlaps = self._threaded or self._devices.split
+        reasons = {} if tables == "donated" else {"guards_writes": UNGUARDED}
+        reasons |= {} if overlaps else {"precise_release": ONE_THREAD}
+        self.capabilities = Capabilities(
+            external_markers=True,
+            guards_writes=tables == "donated",
+            gates=True,
+            precise_release=overlaps,
+            reasons=reasons,
+        )
+
+    @property
+    def compilations(self) -> int:
+        return self._compiler.compilations
+
+    def lane(self, name: str) -> JaxLane:
+        if name not in self._lanes:
+            self._lanes[name] = JaxLane(name, self._joints, threaded=self._threaded, on_failure=self._open_gates)
+        return self._lanes[name]
+
+    def tables(self, specs: Mapping[str, ArraySpec]) -> Tables:
+        device = self._devices.tables
+        made: Tables = (
+            DonatedTables(specs, device, self._compiler) if self._kind == "donated" else AliasedTables(specs, device)
+        )
+        self._tables = made
+        return made
+
+    def load(self, params: Mapping[str, Float32[np.ndarray, "..."]], state: Mapping[str, ArraySpec]) -> None:
+        # A copy: the device array must not alias weights that somebody else owns (law 12).
+        self._params = {n: jax.device_put(np.array(a), self._devices.compute) for n, a in params.items()}
+        self._state.update({n: zeros(s, self._devices.compute) for n, s in state.items()})
+
+    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> JaxForward:
+        if marker_after is not None and program.stages[program.index(marker_after)].region is not Region.REPLAY:
+            raise InputError(f"program '{program.name}': the marker's stage '{marker_after}' is not a replay stage")
+        gates = HostGates(program.gate_positions()) if gated else None
+        if gates is not None:
+            self._gates.append(gates)
+            self._threaded = True  # a gate blocks whoever dispatches, and that must not be the caller
+            for lane in self._lanes.values():
+                lane.use_thread()
+        specs = self._tables.specs if self._tables is not None else {}
+        tables = {n: on(self._devices.tables, s.shape, s.dtype) for n, s in specs.items()}
+        builder = Builder(program.name, program.layout, self._compiler, gates)
+        executables = [
+            builder.build(
+                segment,
+                self._devices.tables if segment.on_tables else self._devices.compute,
+                tables,
+                {} if segment.on_tables and self._devices.split else self._state,
+                {} if segment.on_tables and self._devices.split else self._params,
+            )
+            for segment in cut(program, marker_after, gated, self._devices.split)
+        ]
+        return JaxForward(program, self.lane(FORWARD), self._tables, self._state, executables, marker_after, gates)
+
+    def state_to_host(self, name: str) -> np.ndarray:
+        self.lane(FORWARD).synchronize()
+        return np.array(jnp.copy(self._state[name]))
+
+    def report(self) -> Mapping[str, object]:
+        sizes = {"params": self._params, "state": self._state}
+        bytes_of = {f"{kind}_bytes": sum(a.nbytes for a in made.values()) for kind, made in sizes.items()}
+        specs = self._tables.specs if self._tables is not None else {}
+        bytes_of["tables_bytes"] = sum(4 * int(np.prod(s.shape)) for s in specs.values())
+        copied = self._compiler.copied
+        donation = f"safe by copy: {', '.join(copied)}" if copied else "in place"
+        return {
+            "jax": jax.__version__,
+            "donation": donation,
+            **(self._tables.report() if self._tables else {}),
+            **bytes_of,
+        }
+
+    def close(self) -> None:
+        self._open_gates()
+        for lane in self._lanes.values():
+            lane.close()
+
+    def _open_gates(self) -> None:
+        for gates in self._gates:
+            gates.abort()
+
+    def _make_joints(self) -> Joints:
+        devices = self._devices.all()
+        zero = {d: jax.device_put(np.int32(0), d) for d in devices}
+        scalars = {d: [on(d, (), np.int32)] * 2 for d in devices}
+        joins = {d: self._compiler.compile("join", lambda a, b: a + b, scalars[d])[0] for d in devices}
+        return Joints(zero, joins)

@@ -1,0 +1,156 @@
+"""A forward as a chain of executables, dispatched one after the other on the forward lane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import jax
+import numpy as np
+from jax import Array
+
+from warfence.backend import Marker
+from warfence.batch import Batch
+from warfence.errors import FenceError, InputError, StageError, WarfenceError
+from warfence.gates import HostGates
+from warfence.modes import Region
+from warfence.program import ForwardProgram
+from warfence_jax.executables import Executable
+from warfence_jax.lanes import JaxLane, Promise, Record
+from warfence_jax.tables import DonatedTables, Tables, Version
+
+
+class Launch:
+    """One issue of a forward: the batch, the captured versions, and the values as its executables leave them."""
+
+    __slots__ = ("device_words", "host_words", "last", "number", "values", "versions")
+
+    def __init__(self, number: int, batch: Batch, versions: dict[str, Version]) -> None:
+        self.number = number
+        self.versions = versions
+        self.values: dict[str, Array] = {}
+        self.host_words = batch.words  # never written again, so a device may alias it
+        self.device_words: Array | None = None
+        self.last: Promise | None = None  # the token of the executable enqueued last
+
+
+class JaxOutputs:
+    """Results of one launch; there when its last executable has run."""
+
+    def __init__(self, launch: Launch, lane: JaxLane, names: tuple[str, ...]) -> None:
+        self.launch = launch.number
+        self._launch, self._lane, self._names = launch, lane, names
+
+    def result(self) -> Mapping[str, np.ndarray]:
+        last, values = self._launch.last, self._launch.values
+        if last is not None:
+            last.await_dispatch()
+        if any(name not in values for name in self._names):  # never dispatched: this launch or one before it failed
+            self._lane.check()
+        try:
+            return {name: np.array(values[name]) for name in self._names}
+        except RuntimeError as error:
+            raise StageError(self.launch, "outputs", error) from error
+
+
+class JaxForward:
+    """Implements `warfence.backend.Forward`. `state` is shared by all forwards and touched by the forward lane only."""
+
+    def __init__(
+        self, program: ForwardProgram, lane: JaxLane, tables: Tables | None, state: dict[str, Array],
+        executables: Sequence[Executable], marker_after: str | None, gates: HostGates | None,
+    ) -> None:  # fmt: skip
+        self.program = program
+        self.marker = Marker(marker_after) if marker_after is not None else None
+        self.gates = gates
+        self.executables = tuple(executables)
+        self._lane, self._tables, self._state = lane, tables, state
+        self._record = Record()  # of the marker: armed anew by each replay
+        self._launch: Launch | None = None
+        self._reads = tuple(dict.fromkeys(n for e in executables for n in e.segment.tables))
+
+    def load_batch(self, batch: Batch, launch: int) -> None:
+        self._lane.check()
+        if batch.layout != self.program.layout:
+            raise InputError(
+                f"launch {launch}: '{self.program.name}' takes {self.program.layout}, the batch has {batch.layout}"
+            )
+        versions = self._tables.capture(self._lane, self._reads) if self._tables is not None else {}
+        self._launch = Launch(launch, batch, versions)
+        self._issue(self._launch, Region.LOAD_BATCH)
+
+    def replay(self, launch: int) -> None:
+        boundary = self._issue(self._current(launch), Region.REPLAY)
+        if self.marker is not None:
+            self._record.arm(launch, boundary)
+            self.marker.issued(launch, self._record)
+
+    def tail(self, launch: int) -> JaxOutputs:
+        current = self._current(launch)
+        self._issue(current, Region.TAIL)
+        self._launch = None
+        return JaxOutputs(current, self._lane, self.program.outputs)
+
+    def _current(self, launch: int) -> Launch:
+        if self._launch is None or self._launch.number != launch:
+            raise FenceError(f"'{self.program.name}': launch {launch} goes on without its own load_batch")
+        return self._launch
+
+    def _issue(self, launch: Launch, region: Region) -> tuple[Promise, ...]:
+        """Enqueue the executables of a region. Returns the token at the marker's cut, where the region has it."""
+        boundary: tuple[Promise, ...] = ()
+        for executable in self.executables:
+            if executable.segment.region is region:
+                run = partial(self._dispatch, launch, executable)
+                promise = self._lane.enqueue(executable.device, run, blocking=executable.gated)
+                launch.last = promise
+                if executable.segment.ends_at_marker:
+                    boundary = (promise,)
+        return boundary
+
+    # -- on the lane's thread
+
+    def _dispatch(self, launch: Launch, executable: Executable, order: Array, wait: Array) -> Array:
+        segment = executable.segment
+        versions = [launch.versions[n] for n in segment.tables]
+        try:
+            arguments = [
+                *([self._words(launch, executable)] if segment.fields else []),
+                *(v.handle for v in versions),
+                *(self._value(launch, n, executable) for n in segment.takes),
+                *(self._state[n] for n in segment.state),
+                *executable.params,
+            ]
+            if executable.gated:
+                # A program with a callback runs in the thread that dispatches it only when nothing is left to wait for.
+                jax.block_until_ready(arguments)
+            results = executable.compiled(*arguments, order, wait)
+        except WarfenceError:
+            raise
+        except Exception as error:
+            dead = [v for v in versions if v.dead()]
+            if dead and isinstance(self._tables, DonatedTables):
+                raise self._tables.dead_handle(dead[0], launch.number, segment.label) from error
+            raise StageError(launch.number, segment.label, error) from error
+        launch.values.update(zip(segment.gives, results, strict=False))
+        self._state.update(zip(segment.state, results[len(segment.gives) :], strict=False))
+        if executable is self.executables[-1]:
+            for name in self.program.outputs:
+                launch.values[name].copy_to_host_async()
+        return results[-1]
+
+    @staticmethod
+    def _words(launch: Launch, executable: Executable) -> np.ndarray | Array:
+        """The batch, moved once to a device with memory of its own; the CPU client takes host memory as it is."""
+        if executable.device.platform == "cpu":
+            return launch.host_words
+        if launch.device_words is None:
+            launch.device_words = jax.device_put(launch.host_words, executable.device)
+        return launch.device_words
+
+    @staticmethod
+    def _value(launch: Launch, name: str, executable: Executable) -> Array:
+        value = launch.values[name]
+        if value.device != executable.device:
+            launch.values[name] = value = jax.device_put(value, executable.device)
+        return value

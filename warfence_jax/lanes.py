@@ -1,0 +1,247 @@
+"""Lanes for JAX. A lane is a chain: each executable takes the token of the one before it, so its order is data.
+
+A wait is an operand too. `wait` binds a ticket to the executable that is enqueued next; the runtime then starts it once the
+ticket's token is there, and no host thread blocks on execution. A token is a future of an array: on a lane with a dispatch
+thread it exists on the host before the executable that gives it was dispatched, and the thread that needs it waits for
+that DISPATCH only.
+
+On the CPU client programs dispatched by one thread run in order, so a lane that overlaps another is a live thread. Where the
+clients differ (tables on the CPU, compute on a GPU) the lanes dispatch in the caller's thread. Then a lane has one chain per
+device; what crosses between them is ordered by the values that cross.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import reduce
+
+import jax
+from jax import Array, Device
+from jax.stages import Compiled
+
+from warfence.errors import FenceError, WarfenceError
+from warfence.fence import Ticket
+from warfence.lanes import WorkerLane
+
+Dispatch = Callable[[Array, Array], Array | None]
+POLL_S = 0.001
+
+
+class Promise:
+    """The token of one dispatch. After a failure it is kept without an array, so that nobody who waits for it hangs."""
+
+    __slots__ = ("_dispatched", "array")
+
+    def __init__(self) -> None:
+        self._dispatched = threading.Event()
+        self.array: Array | None = None
+
+    def keep(self) -> None:
+        """The dispatch is over; whoever waits for it goes on."""
+        self._dispatched.set()
+
+    def dispatched(self) -> bool:
+        return self._dispatched.is_set()
+
+    def await_dispatch(self) -> None:
+        self._dispatched.wait()
+
+    def ready(self) -> bool:
+        """Dispatched, and executed. Never blocks."""
+        return self._dispatched.is_set() and (self.array is None or self.array.is_ready())
+
+    def block(self) -> None:
+        """Block this thread until the executable has run."""
+        self._dispatched.wait()
+        if self.array is not None:
+            self.array.block_until_ready()
+
+
+class Record:
+    """What tickets are recorded on (`TicketSource`): the tokens of a point in a lane. Recording again overwrites."""
+
+    def __init__(self) -> None:
+        self._launch: int | None = None
+        self.promises: tuple[Promise, ...] = ()
+
+    def arm(self, launch: int, promises: tuple[Promise, ...]) -> None:
+        self._launch, self.promises = launch, promises
+
+    def recorded_for(self) -> int | None:
+        return self._launch
+
+    def done(self) -> bool:
+        return all(p.ready() for p in self.promises)
+
+    def synchronize(self) -> None:
+        for promise in self.promises:
+            promise.block()
+
+
+class Joints:
+    """The small things that every lane needs on each device: a zero token, and an executable that joins two tokens."""
+
+    def __init__(self, zeros: Mapping[Device, Array], joins: Mapping[Device, Compiled]) -> None:
+        self.devices = tuple(zeros)
+        self._zeros, self._joins = zeros, joins
+
+    def operand(self, device: Device, promises: list[Promise]) -> Array:
+        """One token on the device that is there when all the promises are. Dispatched promises only."""
+        arrays = [p.array for p in promises if p.array is not None]
+        if len(self.devices) > 1:
+            arrays = [self._move(a, device) for a in arrays if a.device == device or not a.is_ready()]
+        return reduce(self._joins[device], arrays) if arrays else self._zeros[device]
+
+    @staticmethod
+    def _move(token: Array, device: Device) -> Array:
+        return token if token.device == device else jax.device_put(token, device)
+
+
+class JaxLane:
+    """Implements `warfence.backend.Lane`. `threaded`: dispatch on an own thread, else in the caller's."""
+
+    def __init__(self, name: str, joints: Joints, *, threaded: bool, on_failure: Callable[[], None]) -> None:
+        self.name = name
+        self._joints = joints
+        self._on_failure = on_failure
+        self._worker = WorkerLane(name) if threaded else None
+        self._failure: BaseException | None = None
+        self._closed = False
+        # Host side, in the order of the caller's calls: the newest token per device; waits that the next executable of a
+        # device takes; all waits not known to be over.
+        self._last: dict[Device, Promise] = {}
+        self._next_waits: dict[Device, list[Promise]] = {d: [] for d in joints.devices}
+        self._waits: list[Promise] = []
+
+    def use_thread(self) -> None:
+        """Dispatch on an own thread from here on (gates block whoever dispatches)."""
+        self._worker = self._worker or WorkerLane(self.name)
+
+    # -- the interface
+
+    def wait(self, ticket: Ticket) -> None:
+        self.check()
+        ticket.check()
+        if not isinstance(ticket.source, Record):
+            raise FenceError(
+                f"lane '{self.name}': the ticket of launch {ticket.launch} was recorded on a "
+                f"{type(ticket.source).__name__}, not on a lane of this backend: a foreign ticket is refused"
+            )
+        self._bind(ticket.source.promises)
+
+    def wait_lane(self, other: JaxLane) -> None:
+        self.check()
+        self._bind(other.newest())
+
+    def record(self, launch: int) -> Ticket:
+        self.check()
+        record = Record()
+        record.arm(launch, self.newest())
+        return Ticket(launch, record)
+
+    def settle(self, bound_s: float) -> bool:
+        """False at once when the dispatch thread, or an operand, is known to stand at a wait; else see `bound_s`."""
+        if self._worker is not None and not self._worker.settle(bound_s):
+            return False
+        deadline = time.monotonic() + bound_s
+        while not all(p.ready() for p in self._last.values()):
+            if not self._prune() or time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_S)  # only the runtime knows what holds it (a donation), and it tells nobody when it lets go
+        return self._prune()
+
+    def synchronize(self) -> None:
+        if self._worker is not None:
+            self._worker.synchronize()
+        for promise in self.newest():
+            promise.block()
+        self.check()
+
+    # -- for tables and forwards
+
+    def newest(self) -> tuple[Promise, ...]:
+        """The tokens of all that was enqueued here so far, waits included."""
+        self._prune()
+        return (*self._last.values(), *self._waits)
+
+    def enqueue(self, device: Device, dispatch: Dispatch, *, blocking: bool = False) -> Promise:
+        """Enqueue `dispatch(order, wait) -> token`. It runs an executable that takes the two operands and gives the token.
+
+        blocking: stand on this lane's thread until both are there; for work that no operand can hold (host memory, gates).
+        """
+        self.check()
+        before = [self._last[device]] if device in self._last else []
+        waits, self._next_waits[device] = self._next_waits[device], []
+        promise = self._last[device] = Promise()
+
+        def work() -> None:
+            try:
+                if self.failure is None:
+                    if blocking:
+                        self._stand_until_ready((*before, *waits))
+                    promise.array = dispatch(self._joints.operand(device, before), self._joints.operand(device, waits))
+            except BaseException as error:
+                self._failure = error
+                self._on_failure()
+                raise
+            finally:
+                promise.keep()
+
+        if self._worker is None:
+            work()
+        else:
+            self._worker.submit(work, always=True)
+        return promise
+
+    def await_dispatch(self, promise: Promise) -> None:
+        """Later dispatches of this lane come after the promise's dispatch."""
+        if self._worker is not None and not promise.dispatched():
+            worker = self._worker
+            worker.submit(lambda: worker.stand(promise.dispatched, promise.await_dispatch))
+
+    @property
+    def failure(self) -> BaseException | None:
+        return self._failure or (self._worker.failure if self._worker is not None else None)
+
+    def check(self) -> None:
+        """Raise the failure of this lane, if there was one."""
+        failure = self.failure
+        if isinstance(failure, WarfenceError):
+            raise failure
+        if failure is not None:
+            raise FenceError(f"lane '{self.name}' failed: {failure}") from failure
+        if self._closed:
+            raise FenceError(f"lane '{self.name}' is closed")
+
+    def close(self) -> None:
+        """Let the thread dispatch what is enqueued, and end. Safe to call twice."""
+        self._closed = True
+        if self._worker is not None:
+            self._worker.close()
+
+    # -- inside
+
+    def _bind(self, promises: tuple[Promise, ...]) -> None:
+        self._prune()
+        open_waits = [p for p in promises if not p.ready()]
+        for promise in open_waits:
+            self.await_dispatch(promise)
+        self._waits += open_waits
+        for waits in self._next_waits.values():
+            waits += open_waits
+
+    def _prune(self) -> bool:
+        """Forget the waits that are over; True when none is left."""
+        self._waits = [p for p in self._waits if not p.ready()]
+        for device, waits in self._next_waits.items():
+            self._next_waits[device] = [p for p in waits if not p.ready()]
+        return not self._waits
+
+    def _stand_until_ready(self, promises: tuple[Promise, ...]) -> None:
+        for promise in promises:
+            if self._worker is None:
+                promise.block()
+            else:
+                self._worker.stand(promise.ready, promise.block)

@@ -1,0 +1,112 @@
+"""Cuts a program into segments, each of which becomes one executable, and works out what passes between them.
+
+A cut stands at each border of a region, after the marker's stage, and where the device changes. PjRt holds an argument until
+the whole executable that took it has finished, so a table is an argument of the segments that read it, and of no other: that
+is what lets a write land at the read boundary while the rest of the forward still runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from warfence.errors import InputError
+from warfence.modes import Region
+from warfence.program import ForwardProgram, Stage, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Stages (and gates) that one executable runs.
+
+    on_tables: runs where the tables are. fields: uses the batch. takes: values of earlier segments. gives: values that later
+    segments take or that are outputs. ends_at_marker: the cut after the marker's stage follows.
+    """
+
+    steps: tuple[Step, ...]
+    region: Region
+    on_tables: bool
+    ends_at_marker: bool
+    fields: bool
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return tuple(step.stage for step in self.steps if step.stage is not None)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return _unique(n for s in self.stages for n in s.reads)
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        return _unique(n for s in self.stages for n in s.state)
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        return _unique(n for s in self.stages for n in s.params)
+
+    @property
+    def label(self) -> str:
+        """The stage, or the first and the last of several."""
+        names = [s.name for s in self.stages]
+        return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
+
+
+def cut(program: ForwardProgram, marker_after: str | None, gated: bool, split: bool) -> tuple[Segment, ...]:
+    """The segments of a program, in order. `split`: stages that read tables run on another device than the rest."""
+    given = {name for stage in program.stages for name in stage.gives}
+    missing = [name for name in program.outputs if name not in given]
+    if missing:
+        raise InputError(f"program '{program.name}': outputs {missing} are given by no stage")
+    groups = [g for region in Region for g in _groups(program.steps(region, marker_after, gated), region, split)]
+    segments: list[Segment] = []
+    later = set(program.outputs)
+    for i in reversed(range(len(groups))):
+        steps, region, on_tables = groups[i]
+        stages = [step.stage for step in steps if step.stage is not None]
+        from_earlier = {name for group in groups[:i] for step in group[0] if step.stage for name in step.stage.gives}
+        outside = _taken_from_outside(stages)
+        takes = tuple(n for n in outside if n in from_earlier)
+        gives = _unique(n for s in stages for n in s.gives if n in later)
+        marker = any(step.kind == "marker" for step in steps)
+        kept = tuple(step for step in steps if step.kind != "marker")
+        segments.insert(0, Segment(kept, region, on_tables, marker, len(takes) < len(outside), takes, gives))
+        later = (later - set(gives)) | set(takes)
+    return tuple(segments)
+
+
+def _groups(steps: Iterable[Step], region: Region, split: bool) -> Iterator[tuple[list[Step], Region, bool]]:
+    """Steps that run together. A gate belongs to what follows it, so that a ticket is out before the gate behind it."""
+    group: list[Step] = []
+    gates: list[Step] = []
+    on_tables: bool | None = None
+    for step in steps:
+        if step.kind == "gate":
+            gates.append(step)
+            continue
+        if step.stage is not None:
+            wanted = split and bool(step.stage.reads)
+            if group and (on_tables is not wanted or group[-1].kind == "marker"):
+                yield group, region, bool(on_tables)
+                group = []
+            on_tables = wanted
+        group += [*gates, step]
+        gates = []
+    if group:
+        yield [*group, *gates], region, bool(on_tables)
+
+
+def _taken_from_outside(stages: Iterable[Stage]) -> tuple[str, ...]:
+    """What the stages take that none of them gave before."""
+    given: set[str] = set()
+    outside: dict[str, None] = {}
+    for stage in stages:
+        outside.update(dict.fromkeys(n for n in stage.takes if n not in given))
+        given.update(stage.gives)
+    return tuple(outside)
+
+
+def _unique(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
