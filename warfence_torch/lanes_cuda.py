@@ -9,6 +9,7 @@ import torch
 from warfence.errors import FenceError
 from warfence.fence import Ticket
 
+STAND_S = 2e-3  # how long a wait must stay unmet to be called standing; events become visible in microseconds
 MOST_DRAWS = 64  # torch hands streams out of a pool of 32 and then starts again
 
 
@@ -42,12 +43,14 @@ class CudaLane:
     def __init__(self, name: str, stream: torch.cuda.Stream) -> None:
         self.name = name
         self.stream = stream
+        self._last_wait: CudaEventSource | None = None
 
     def wait(self, ticket: Ticket) -> None:
         ticket.check()
         if not isinstance(ticket.source, CudaEventSource):
             raise FenceError(f"lane '{self.name}': ticket of launch {ticket.launch} comes from another backend")
         self.stream.wait_event(ticket.source.event)
+        self._last_wait = ticket.source
 
     def wait_lane(self, other: CudaLane) -> None:
         self.wait(other.record(0))
@@ -58,10 +61,15 @@ class CudaLane:
         return Ticket(launch, CudaEventSource(event).armed(launch))
 
     def settle(self, bound_s: float) -> bool:
-        """Idle, or out of time: only the driver knows what blocks a stream, so here the bound counts."""
-        end = time.perf_counter() + bound_s
+        """Idle, or standing at its last wait, or out of time: only the driver knows what else blocks a stream.
+
+        "Standing" is sound only while what it waits for is held (a closed gate) or over, as in a probe or a forced order.
+        """
+        start = time.perf_counter()
         while not self.stream.query():
-            if time.perf_counter() > end:
+            waited = time.perf_counter() - start
+            stands = self._last_wait is not None and not self._last_wait.done()
+            if waited > (min(STAND_S, bound_s) if stands else bound_s):
                 return False
             time.sleep(50e-6)
         return True
