@@ -7,6 +7,7 @@ question upstream: who keeps the event alive as long as the graph (pytorch #1969
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 import torch
@@ -38,12 +39,11 @@ class CudaOutputs:
     def result(self) -> Mapping[str, np.ndarray]:
         if self._result is None:
             self._event.synchronize()
-            rows = self._forward.program.layout.rows
-            table = self._words.numpy().reshape(-1, rows).copy()
-            self._result = {
-                name: table[i].view(np.float32) if is_float else table[i]
-                for i, (name, is_float) in enumerate(self._forward.output_kinds)
-            }
+            words = self._words.numpy().copy()
+            self._result = {}
+            for name, shape, is_float in self._forward.output_kinds:
+                flat, words = words[: prod(shape)], words[prod(shape) :]
+                self._result[name] = (flat.view(np.float32) if is_float else flat).reshape(shape)
             self._slots.append(self._words)  # the slot can serve another launch now
         return self._result
 
@@ -65,7 +65,7 @@ class CudaForward:
         self._workspace: dict[str, Tensor] = {}
         self._fixed = fixed
         self._free_outputs: list[Tensor] = []
-        self.output_kinds: list[tuple[str, bool]] = []
+        self.output_kinds: list[tuple[str, tuple[int, ...], bool]] = []
         self._out: Tensor = torch.empty(0)
         self._warm_up()
         self._graphs = [self._capture(region, pool) for region in Region]
@@ -114,8 +114,8 @@ class CudaForward:
                 self.gates.capture(step.name, stream)
         if region is Region.TAIL:
             outputs = [(n, self._workspace[n]) for n in self.program.outputs]
-            self.output_kinds = [(n, t.is_floating_point()) for n, t in outputs]
-            self._out = torch.cat([t.view(torch.int32) for _, t in outputs])
+            self.output_kinds = [(n, tuple(t.shape), t.is_floating_point()) for n, t in outputs]
+            self._out = torch.cat([t.reshape(-1).view(torch.int32) for _, t in outputs])
 
     def _warm_up(self) -> None:
         stream = self._lane.stream
