@@ -124,7 +124,7 @@ class Scheduler:
     # -- arrivals
 
     def _begin(self, requests: list[Request]) -> float:
-        self._arrivals = sorted(requests, key=lambda r: r.arrival_s, reverse=True)
+        self._arrivals = sorted(requests, key=lambda r: (r.arrival_s, r.id), reverse=True)  # popped from the end
         return time.perf_counter()
 
     def _admit(self, start: float) -> bool:
