@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
-from parity_tests.small import SmallModel, small_model
+from parity_tests.small import SmallModel, make_engine, small_model
 from warfence.backend import Backend
 from warfence.backends import load
+from warfence.engine import Engine
 
 Target = tuple[str, str]
 BUILT_IN: tuple[Target, ...] = (("torch", "cpu"), ("jax", "cpu"), ("torch", "cuda"), ("jax", "cuda"))
@@ -17,7 +19,9 @@ BUILT_IN: tuple[Target, ...] = (("torch", "cpu"), ("jax", "cpu"), ("torch", "cud
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("warfence")
-    group.addoption("--backend", action="append", default=[], help="backend to test: a name or pkg.mod:attr (repeatable)")
+    group.addoption(
+        "--backend", action="append", default=[], help="backend to test: a name or pkg.mod:attr (repeatable)"
+    )
     group.addoption("--device", default="cpu", help="device of the backends named with --backend")
 
 
@@ -61,3 +65,20 @@ def make_backend(target: Target) -> Callable[..., Backend]:
 @pytest.fixture(scope="session")
 def small() -> SmallModel:
     return small_model()
+
+
+@pytest.fixture(scope="session")
+def engines(small: SmallModel) -> Iterator[Callable[..., Engine]]:
+    """Engines of the session by target and settings: many tests run on one, so that it is compiled once."""
+    made: dict[str, Engine] = {}
+
+    def get(target: Target, options: Mapping[str, Any] | None = None, **config: Any) -> Engine:
+        key = repr((target, sorted((options or {}).items()), sorted(config.items())))
+        if key not in made:
+            backend = load(target[0])(device=target[1], **(options or {}))
+            made[key] = make_engine(small, backend, **config)
+        return made[key]
+
+    yield get
+    for engine in made.values():
+        engine.backend.close()

@@ -41,8 +41,8 @@ def workload(sampled: bool) -> list[Request]:
 
 def small_model() -> SmallModel:
     config = ModelConfig(
-        name="small", vocab=97, hidden=32, layers=4, heads=4, kv_heads=2, head_dim=8, ffn=64,
-        sliding=(False, True, False, True), window=8, context=96, rope_theta=10000.0, norm_eps=1e-5,
+        name="small", vocab=97, hidden=32, layers=3, heads=4, kv_heads=2, head_dim=8, ffn=64,
+        sliding=(True, False, True), window=8, context=96, rope_theta=10000.0, norm_eps=1e-5,
         eos_ids=(96,), bos_id=None,
     )  # fmt: skip
     weights = random_weights(config, seed=0)
@@ -54,16 +54,24 @@ def small_model() -> SmallModel:
     return SmallModel(config, weights, expected)
 
 
-def serve(small: SmallModel, backend: Backend, sampled: bool = False, **config: Any) -> tuple[list[Request], Summary]:
-    """Serve the workload and give back requests with their tokens, and the summary. Ends the backend."""
-    requests = workload(sampled)
-    settings = EngineConfig(**{**SIZES, "sampled": sampled, **config})
-    with Engine(settings, small.config, small.weights, backend) as engine:
+def make_engine(small: SmallModel, backend: Backend, **config: Any) -> Engine:
+    """An engine for the small model, warmed up."""
+    engine = Engine(EngineConfig(**{**SIZES, **config}), small.config, small.weights, backend)
+    try:
         for _ in engine.warm_up():
             pass
-        made = backend.compilations
-        summary = engine.run(requests)
-        assert backend.compilations == made, "something was compiled after warm-up"
+    except BaseException:
+        backend.close()
+        raise
+    return engine
+
+
+def serve(engine: Engine, **how: Any) -> tuple[list[Request], Summary]:
+    """Serve the workload and give back requests with their tokens, and the summary. Nothing is compiled meanwhile."""
+    requests = workload(engine.config.sampled)
+    made = engine.backend.compilations
+    summary = engine.run(requests, **how)
+    assert engine.backend.compilations == made, "something was compiled after warm-up"
     return requests, summary
 
 
@@ -77,5 +85,5 @@ def first_difference(requests: list[Request], expected: list[list[int]]) -> str 
         if margin < NEAR_TIE:
             print(f"near tie: request {request.id}, position {at}, margin {margin:.2e}")
             continue
-        return f"request {request.id}, position {at}: {request.output[at:at + 4]} instead of {right[at:at + 4]}, margin {margin}"
+        return f"request {request.id}, position {at}: {request.output[at : at + 4]} instead of {right[at : at + 4]}, margin {margin}"
     return None

@@ -8,20 +8,21 @@ import pytest
 
 from parity_tests.small import SmallModel, first_difference, serve
 from warfence.attention import KINDS
-from warfence.backend import Backend
+from warfence.engine import Engine
 from warfence.modes import FenceMode
 
-MakeBackend = Callable[..., Backend]
+Target = tuple[str, str]
+Engines = Callable[..., Engine]
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("attention", KINDS)
 @pytest.mark.parametrize("how", ["fine", "coarse", "serial"])
 def test_tokens_are_those_of_the_reference(
-    make_backend: MakeBackend, small: SmallModel, attention: str, how: str
+    target: Target, engines: Engines, small: SmallModel, attention: str, how: str
 ) -> None:
     fence = FenceMode.COARSE if how == "coarse" else FenceMode.FINE
-    requests, summary = serve(small, make_backend(), attention=attention, fence=fence, serial=how == "serial")
+    requests, summary = serve(engines(target, attention=attention), fence=fence, serial=how == "serial")
     assert first_difference(requests, small.expected[False]) is None
     for thing in ("retractions", "evictions", "later_chunks", "rows_recycled", "slots_recycled"):
         assert summary.happened[thing] > 0, f"the workload was to cause {thing}"
@@ -35,42 +36,51 @@ def test_tokens_are_those_of_the_reference(
         assert summary.barriers["coarse"] == summary.steps_by_mode["extend"]
 
 
-@pytest.mark.slow
-def test_sampled_tokens_are_those_of_the_reference(make_backend: MakeBackend, small: SmallModel) -> None:
-    requests, _ = serve(small, make_backend(), sampled=True)
+def test_sampled_tokens_are_those_of_the_reference(target: Target, engines: Engines, small: SmallModel) -> None:
+    requests, _ = serve(engines(target, attention="captured", sampled=True))
     assert first_difference(requests, small.expected[True]) is None
     assert any(r.params.temperature > 0 for r in requests)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("attention", ["snapshot", "captured", "live", "composite"])
-@pytest.mark.parametrize("fence", [FenceMode.FINE, FenceMode.COARSE])
 @pytest.mark.parametrize("hold", ["first", "last"])
 def test_text_survives_the_worst_order(
-    make_backend: MakeBackend, small: SmallModel, attention: str, fence: FenceMode, hold: str
+    target: Target, engines: Engines, small: SmallModel, attention: str, hold: str
 ) -> None:
-    """Policy case 21: the policy's own choice, under the adversarial order, leaves the output intact."""
-    requests, summary = serve(small, make_backend(), attention=attention, fence=fence, forced_order=hold)
-    assert first_difference(requests, small.expected[False]) is None
-    assert summary.forced_order["waited"] > 0
-    assert summary.forced_order["landed_before_read"] == 0
+    """Policy case 21: the policy's own choice, and the coarse wait, leave the output intact in the adversarial order."""
+    engine = engines(target, attention=attention, forced_order=hold)
+    for fence in (FenceMode.FINE, FenceMode.COARSE):
+        requests, summary = serve(engine, fence=fence)
+        assert first_difference(requests, small.expected[False]) is None
+        assert summary.forced_order["waited"] > 0
+        assert summary.forced_order["landed_before_read"] == 0
 
 
-@pytest.mark.slow
-def test_without_markers_the_policy_degrades_later(make_backend: MakeBackend, small: SmallModel) -> None:
-    requests, summary = serve(small, make_backend(), attention="captured", markers=False)
+def test_without_markers_the_policy_degrades_later(target: Target, engines: Engines, small: SmallModel) -> None:
+    requests, summary = serve(engines(target, attention="captured", markers=False))
     assert first_difference(requests, small.expected[False]) is None
     assert summary.policies["post_replay"] == summary.steps_by_mode["decode"]
     assert "in_graph" not in summary.policies
 
 
-@pytest.mark.slow
 def test_forced_coarse_takes_and_drops_the_ticket(
-    make_backend: MakeBackend, small: SmallModel, monkeypatch: pytest.MonkeyPatch
+    target: Target, engines: Engines, small: SmallModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Policy case 18."""
     monkeypatch.setenv("WARFENCE_FORCE_COARSE_WAR_BARRIER", "1")
-    requests, summary = serve(small, make_backend(), attention="captured")
+    requests, summary = serve(engines(target, attention="captured"), fence=FenceMode.FINE)
     assert first_difference(requests, small.expected[False]) is None
     assert summary.policies["in_graph"] > 0, "tickets are still published"
     assert summary.barriers == {"fine": 0, "coarse": summary.steps, "off": 0}
+
+
+def test_prefill_publishes_when_it_is_switched_on(
+    target: Target, small: SmallModel, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Policy cases 8 and 10: EXTEND publishes PRE_REPLAY for a backend whose reads end at metadata init, only there."""
+    monkeypatch.setenv("WARFENCE_ENABLE_PREFILL_WAR_READ_DONE", "1")
+    # The rows setting keeps this engine apart from those that other tests made without the switch.
+    requests, summary = serve(engines(target, attention="snapshot", extend_rows=1))
+    assert first_difference(requests, small.expected[False]) is None
+    assert summary.policies == {"pre_replay": summary.steps}
+    assert summary.barriers["coarse"] == 0

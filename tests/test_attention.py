@@ -27,7 +27,9 @@ def test_composite_is_the_latest_child(full, sliding, mode: ForwardMode) -> None
 
 
 def test_without_sliding_layers_the_sliding_child_is_not_asked() -> None:
-    assert AttentionBackend("x", SNAPSHOT, UNKNOWN, ()).shared_read_ends(ForwardMode.DECODE) is SharedReadEnds.PRE_REPLAY
+    assert (
+        AttentionBackend("x", SNAPSHOT, UNKNOWN, ()).shared_read_ends(ForwardMode.DECODE) is SharedReadEnds.PRE_REPLAY
+    )
 
 
 def test_nobody_answering_is_unknown() -> None:

@@ -75,7 +75,9 @@ def test_every_barrier_empties_the_mailbox(lanes, mode: FenceMode) -> None:
 def test_a_ticket_of_another_launch_is_refused(lanes) -> None:
     box = Mailbox("target")
     box.publish(ticket(1))
-    with pytest.raises(FenceError, match=r"barrier of launch 2 found the ticket of launch 1 in the mailbox of 'target'"):
+    with pytest.raises(
+        FenceError, match=r"barrier of launch 2 found the ticket of launch 1 in the mailbox of 'target'"
+    ):
         WarBarrier().apply(2, box, *lanes)
     assert lanes[0].notes == []
 

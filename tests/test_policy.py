@@ -38,9 +38,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("case", "mode", "declared", "flags", "policy", "rule"), TABLE)
-def test_case(
-    case: int, mode: M, declared: R, flags: dict[str, bool], policy: P, rule: str
-) -> None:
+def test_case(case: int, mode: M, declared: R, flags: dict[str, bool], policy: P, rule: str) -> None:
     decision = decide(Query(mode, declared, **flags))
     assert (decision.policy, decision.rule) == (policy, rule)
     assert decision.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,7 +62,7 @@ class Noting:
 
 def scheduler(noting: Noting) -> Scheduler:
     n: Any = noting
-    return Scheduler(n, n, n, n, n, n, eos_ids=frozenset(), on_token=lambda r, t: None)
+    return Scheduler(n, n, n, n, n, n, eos_ids=frozenset(), on_token=lambda r, t: None, launches=itertools.count(1))
 
 
 def test_overlapped_order() -> None:
@@ -83,7 +84,7 @@ def test_surplus_of_a_stopped_request_is_dropped() -> None:
     noting = Noting(3)
     noting.release = lambda request: noting.notes.append("release")  # type: ignore[attr-defined]
     n: Any = noting
-    made = Scheduler(n, n, n, n, n, n, eos_ids=frozenset({1}), on_token=lambda r, t: None)
+    made = Scheduler(n, n, n, n, n, n, eos_ids=frozenset({1}), on_token=lambda r, t: None, launches=itertools.count(1))
     made.overlapped([noting.request])
     assert noting.request.output == [1], "token 1 ended it; launches 2 and 3 were surplus"
     assert noting.notes.count("release") == 1

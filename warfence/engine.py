@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,6 +108,7 @@ class Engine:
         self.fence = FencePlan(attention, spec, os.environ.get(PREFILL_READ_DONE) == "1", config.markers)
         self.forwards = ForwardSet()
         self._weights = weights
+        self._launches = itertools.count(1)  # never starts again: a ticket of an earlier run must not look like a new one
 
     def __enter__(self) -> Engine:
         return self
@@ -133,21 +135,33 @@ class Engine:
         gated = self.config.forced_order is not None
         yield from self.forwards.capture(self.backend, build_program, self.fence, self.wanted(), gated)
 
-    def run(self, requests: Sequence[Request], on_token: OnToken = lambda request, token: None) -> Summary:
-        """Serve the requests to their end. Call after `warm_up` was used up. Blocks; Ctrl-C ends it cleanly."""
+    def run(
+        self,
+        requests: Sequence[Request],
+        on_token: OnToken = lambda request, token: None,
+        *,
+        fence: FenceMode | None = None,
+        serial: bool | None = None,
+    ) -> Summary:
+        """Serve the requests to their end. Call after `warm_up` was used up. Blocks; Ctrl-C ends it cleanly.
+
+        fence, serial: for this run instead of the configured ones, with the same captured forwards.
+        """
+        fence = self.config.fence if fence is None else fence
+        serial = self.config.serial if serial is None else serial
         schedule, forward = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
         planner = Planner(self.limits, self.tables, schedule)
         for request in requests:
             planner.check(request)
         runner = Runner("target", forward, schedule)
-        forced_coarse = os.environ.get(FORCE_COARSE) == "1" and self.config.fence is FenceMode.FINE
-        barrier = WarBarrier(FenceMode.COARSE if forced_coarse else self.config.fence)
-        forced = self._forced_order()
+        forced_coarse = os.environ.get(FORCE_COARSE) == "1" and fence is FenceMode.FINE
+        barrier = WarBarrier(FenceMode.COARSE if forced_coarse else fence)
+        forced = None if serial else self._forced_order()
         scheduler = Scheduler(
             planner, self.forwards, runner, barrier, schedule, forward,
-            eos_ids=frozenset(self.model.eos_ids), on_token=on_token, forced_order=forced,
+            eos_ids=frozenset(self.model.eos_ids), on_token=on_token, launches=self._launches, forced_order=forced,
         )  # fmt: skip
-        (scheduler.serial if self.config.serial else scheduler.overlapped)(list(requests))
+        (scheduler.serial if serial else scheduler.overlapped)(list(requests))
         steps, timing = sum(scheduler.timing.steps.values()), scheduler.timing
         return Summary(
             requests=len(requests),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from warfence.backend import Lane, Outputs
@@ -42,17 +42,21 @@ class Timing:
 
 
 class Scheduler:
-    """Serves requests until none is left. `on_token` is called for each output token, in order, once it is known."""
+    """Serves requests until none is left. `on_token` is called for each output token, in order, once it is known.
+
+    launches: the numbers to give out; unique for as long as the forwards live.
+    """
 
     def __init__(
         self, planner: Planner, forwards: ForwardSet, runner: Runner, barrier: WarBarrier, schedule: Lane,
-        forward: Lane, *, eos_ids: frozenset[int], on_token: OnToken, forced_order: ForcedOrder | None = None,
+        forward: Lane, *, eos_ids: frozenset[int], on_token: OnToken, launches: Iterator[int],
+        forced_order: ForcedOrder | None = None,
     ) -> None:  # fmt: skip
         self.planner, self.forwards, self.runner, self.barrier = planner, forwards, runner, barrier
         self.schedule, self.forward = schedule, forward
         self.timing = Timing()
         self._eos_ids, self._on_token, self._forced = eos_ids, on_token, forced_order
-        self._launches = 0
+        self._launches = launches
         self._arrivals: list[Request] = []
 
     def overlapped(self, requests: list[Request]) -> None:
@@ -93,10 +97,10 @@ class Scheduler:
         batch = pack(planned.forward.program.layout, plan.rows)
         if self._forced is not None:
             self._forced.before_launch(planned.forward)
-        self._launches += 1
-        outputs = self.runner.execute(planned, batch, self._launches)
+        number = next(self._launches)
+        outputs = self.runner.execute(planned, batch, number)
         self.timing.steps[plan.mode.value] += 1
-        return Launch(self._launches, plan, outputs)
+        return Launch(number, plan, outputs)
 
     def _process(self, launch: Launch) -> None:
         """Learn the tokens of a launch, end requests, and write what their end changes in the tables."""
