@@ -5,29 +5,45 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from warfence.errors import InputError
-
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
+from warfence.cli.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED, CheckFailed, Interrupted
+from warfence.errors import InputError, StageError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0 done, 1 a check failed, 2 bad input, 130 interrupted.
+    """Run one command and return its exit status: 0 done, 1 a check or a stage failed, 2 bad input, 130 interrupted.
 
-    Bad input is one line on stderr without a traceback; any other exception is a bug and keeps its traceback.
+    Each of these but the first is one line on stderr without a traceback; any other exception is a bug and keeps it.
     """
-    try:
-        from warfence.cli.app import build_app
+    import typer
 
-        build_app()(args=None if argv is None else list(argv), prog_name="warfence")
+    from warfence.cli.app import build_app
+
+    # Older typers use click's class, newer ones bring their own: only this way is it the same one.
+    usage_error: type[Exception] = typer.BadParameter.__mro__[1]
+    try:
+        code = build_app()(args=None if argv is None else list(argv), prog_name="warfence", standalone_mode=False)
     except InputError as bad:
-        print(f"error: {' '.join(str(bad).split())}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        code: object = INTERRUPTED
-    except SystemExit as done:  # typer ends every command with one; its own usage errors carry 2
-        code = done.code
-    else:
-        return 0
+        return _end(BAD_INPUT, f"error: {bad}")
+    except usage_error as wrong:
+        command = getattr(getattr(wrong, "ctx", None), "command_path", "warfence")
+        return _end(BAD_INPUT, f"error: {_sentence(wrong)}; see {command} --help")
+    except (CheckFailed, StageError) as failed:
+        return _end(FAILED, f"error: {failed}")
+    except Interrupted as kept:
+        return _end(INTERRUPTED, f"interrupted: {kept}")
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
     if code == INTERRUPTED:
-        print("interrupted", file=sys.stderr)
-    return code if isinstance(code, int) else 0 if code is None else 1
+        return _end(INTERRUPTED, "interrupted")
+    return code if isinstance(code, int) else DONE
+
+
+def _end(code: int, line: str) -> int:
+    print(" ".join(line.split()), file=sys.stderr)
+    return code
+
+
+def _sentence(wrong: BaseException) -> str:
+    """A usage error of the option parser, without its full stop: more follows."""
+    message: str = wrong.format_message() if hasattr(wrong, "format_message") else str(wrong)
+    return message.rstrip(". ")

@@ -12,22 +12,28 @@ from warfence import __version__
 def build_app() -> typer.Typer:
     """Put the commands together. Nothing here imports a framework: `warfence --help` stays quick."""
     from warfence.cli.backends import backends
+    from warfence.cli.demo import demo
     from warfence.cli.doctor import doctor
+    from warfence.cli.serve import serve
 
     app = typer.Typer(
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (doctor, backends):
+    for command in (demo, serve, doctor, backends):
         app.command()(command)
     return app
 
 
-def root(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
-    """A write-after-read fence for overlapped LLM servers: one policy, two backends."""
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    """A write-after-read fence for overlapped LLM servers: one policy, two backends. New here? Try: warfence demo"""
     if version:
         typer.echo(__version__)
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,185 @@
+"""`warfence serve`: prompts or a trace through the overlap loop, with a fence or, to show why, without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warfence.cli.output import JsonFlag, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warfence.requests import Request
+    from warfence.serve.job import Job
+    from warfence.serve.options import ServeOptions
+
+FORCED = """\
+Now the overlapped loop without a fence. Whether a table write overtakes a read of the running forward is then a matter
+of luck; here that order, which the missing fence permits, is forced at every launch, so that it fails the same way
+every time."""
+WHAT, HOW = "What is served", "How it runs"
+
+
+def serve(
+    prompts: Annotated[
+        Path | None,
+        typer.Option(help="Text file, one prompt a line. [default: 40 shipped prompts]", rich_help_panel=WHAT),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="CSV of TIMESTAMP,ContextTokens,GeneratedTokens: real arrivals.", rich_help_panel=WHAT),
+    ] = None,
+    speed: Annotated[
+        float | None, typer.Option(help="Let the trace's requests arrive this much faster.", rich_help_panel=WHAT)
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Serve the first N requests.", rich_help_panel=WHAT)] = None,
+    max_new_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Most tokens to generate a request. [default: 48; of a trace, its own]", rich_help_panel=WHAT
+        ),
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.", rich_help_panel=WHAT)] = 0.0,
+    top_p: Annotated[float, typer.Option(help="Draw among the likeliest tokens.", rich_help_panel=WHAT)] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the draws; the same seed, the same text.", rich_help_panel=WHAT)] = 0,
+    model: Annotated[
+        Path | None, typer.Option(help="Hugging Face directory. [default: the shipped model]", rich_help_panel=WHAT)
+    ] = None,
+    backend: Annotated[str, typer.Option(help="torch, jax, or pkg.mod:attr.", rich_help_panel=HOW)] = "torch",
+    device: Annotated[str, typer.Option(help="cpu or cuda.", rich_help_panel=HOW)] = "cpu",
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            help="jax: donated (the runtime guards them too) or aliased. [default: donated]", rich_help_panel=HOW
+        ),
+    ] = None,
+    fence: Annotated[
+        str,
+        typer.Option(help="fine (wait for the last read), coarse (for the whole forward) or off.", rich_help_panel=HOW),
+    ] = "fine",
+    allow_hazard: Annotated[
+        bool, typer.Option("--allow-hazard", help="Needed by --fence off: texts come out wrong.", rich_help_panel=HOW)
+    ] = False,
+    attention: Annotated[
+        str, typer.Option(help="snapshot, captured, live, unknown or composite.", rich_help_panel=HOW)
+    ] = "captured",
+    serial: Annotated[bool, typer.Option("--serial", help="Overlap nothing: the twin.", rich_help_panel=HOW)] = False,
+    rows: Annotated[int, typer.Option(help="Requests in flight at once; others queue.", rich_help_panel=HOW)] = 8,
+    out: Annotated[Path | None, typer.Option(help="Write one JSON line a finished request to this file.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Serve prompts and show the texts as they come, then what the fence did.
+
+    --fence off --allow-hazard shows what the fence is for: the same requests without it, beside the right texts.
+    """
+    from warfence.serve.options import ServeOptions
+
+    options = ServeOptions(
+        backend, device, tables, fence, allow_hazard, attention, serial, rows,
+        model, prompts, trace, speed, limit, max_new_tokens, temperature, top_p, seed, out,
+    )  # fmt: skip
+    found = carry_out(options, as_json)
+    if as_json:
+        print_json(found)
+    if found["compilations"]["after"]:
+        from warfence.cli.exits import CheckFailed
+
+        raise CheckFailed(f"{found['compilations']['after']} programs were compiled after warm-up; please report it")
+
+
+def carry_out(options: ServeOptions, as_json: bool) -> dict[str, Any]:
+    """Serve and return the report; print for people what belongs to it, unless it is printed as JSON."""
+    from warfence.cli.output import say, screens
+    from warfence.cli.summary import print_summary
+    from warfence.cli.view import watch
+    from warfence.serve.job import prepare
+    from warfence.serve.report import run_report
+    from warfence.serve.session import session
+
+    job = prepare(options)
+    console, bars = screens(as_json)
+    for line in (_headline(job), *job.workload.notes):
+        say(console, line)
+    if options.hazard:
+        return _hazard(job, console, bars)
+    requests = job.workload.requests()
+    with (
+        keeping(job, requests),
+        watch(job, bars, options.backend, show_texts=not as_json) as watcher,
+        session(job, watcher) as warm,
+    ):
+        outcome = warm.serve(requests)
+    report = run_report(job, outcome)
+    print_summary(console, report)
+    return report
+
+
+def _hazard(job: Job, console: Console, bars: Console) -> dict[str, Any]:
+    """The serial twin, then the same without a fence in the worst order; exit status 0, for it is a demonstration."""
+    from warfence.cli.output import say
+    from warfence.cli.summary import print_hazard, print_summary
+    from warfence.cli.view import watch
+    from warfence.serve.hazard import compare
+    from warfence.serve.report import run_report
+    from warfence.serve.session import session
+
+    requests = job.workload.requests()
+    with (
+        keeping(job, requests),
+        watch(job, bars, job.options.backend, show_texts=False) as watcher,
+        session(job, watcher) as warm,
+    ):
+        say(console, "First the serial twin: it overlaps nothing, so its texts are right.")
+        twin = warm.serve(job.workload.requests(), "serial twin", twin=True)
+        say(console, FORCED)
+        outcome = warm.serve(requests, "no fence")
+    hazard = compare(job, twin, outcome)
+    report = run_report(job, outcome) | {"hazard": hazard.to_json()}
+    print_hazard(console, job, hazard)
+    print_summary(console, report, title="Summary of the run without a fence")
+    return report
+
+
+@contextmanager
+def keeping(job: Job, requests: Sequence[Request]) -> Iterator[None]:
+    """Write --out when the run ends, in whatever way: what finished before an interrupt or a failure is right."""
+    from warfence.cli.exits import CheckFailed, Interrupted
+    from warfence.errors import StageError
+    from warfence.serve.results import finished
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = _write(job, requests)
+        raise Interrupted(f"{len(finished(job, requests))} of {len(requests)} requests had finished; {kept}") from None
+    except StageError as failed:
+        raise CheckFailed(f"{failed}; {_write(job, requests)}") from failed
+    _write(job, requests)
+
+
+def _write(job: Job, requests: Sequence[Request]) -> str:
+    """Write the finished requests where --out says; what was done, as a clause."""
+    from warfence.cli.exits import CheckFailed
+    from warfence.serve.results import write_results
+
+    path = job.options.out
+    if path is None:
+        return "nothing was written, for want of --out FILE.jsonl"
+    try:
+        return f"the {write_results(path, job, requests)} finished ones are in '{path}'"
+    except OSError as cause:
+        raise CheckFailed(f"--out '{path}' cannot be written ({cause.strerror})") from cause
+
+
+def _headline(job: Job) -> str:
+    options = job.options
+    loop = "serially" if options.serial else f"overlapped, fence {options.fence}"
+    return (
+        f"{len(job.workload.entries)} requests, model {job.model.config.name}, {options.backend} on {options.device},"
+        f" {loop}, attention {options.attention}."
+    )
