@@ -33,8 +33,9 @@ ONE_THREAD = (
 class JaxBackend:
     """Implements `warfence.backend.Backend`.
 
-    device: "cpu", or "gpu" = "cuda". tables: "donated" (the runtime guards writes too) or "aliased" (only the fence does).
-    threaded: dispatch threads for the lanes; None: where they are needed, which is on CPU, for aliased tables, and for gates.
+    device: "cpu", or "gpu" = "cuda". tables: "donated" (the runtime guards writes too) or "aliased" (only the fence
+    does). threaded: dispatch threads for the lanes; None: where they are needed, which is on CPU, for aliased tables,
+    and for gates.
     """
 
     name = "jax"
@@ -42,10 +43,10 @@ class JaxBackend:
     def __init__(self, device: str = "cpu", *, tables: str = "donated", threaded: bool | None = None) -> None:
         if tables not in TABLES:
             raise InputError(f"backend jax: unknown kind of tables '{tables}'; choose one of: {', '.join(TABLES)}")
-        self._devices = find_devices(device)
-        self.device = "cuda" if self._devices.split else "cpu"
+        self.devices = find_devices(device)
+        self.device = "cuda" if self.devices.split else "cpu"
         self._kind = tables
-        self._threaded = (not self._devices.split or tables == "aliased") if threaded is None else threaded
+        self._threaded = (not self.devices.split or tables == "aliased") if threaded is None else threaded
         if tables == "aliased" and not self._threaded:
             raise InputError("backend jax: aliased tables are written by a lane's thread; leave threaded=None")
         self._compiler = Compiler()
@@ -54,8 +55,8 @@ class JaxBackend:
         self._gates: list[HostGates] = []
         self._tables: Tables | None = None
         self._params: dict[str, Array] = {}
-        self._state: dict[str, Array] = {}
-        overlaps = self._threaded or self._devices.split
+        self.state: dict[str, Array] = {}
+        overlaps = self._threaded or self.devices.split
         reasons = {} if tables == "donated" else {"guards_writes": UNGUARDED}
         reasons |= {} if overlaps else {"precise_release": ONE_THREAD}
         self.capabilities = Capabilities(
@@ -76,7 +77,7 @@ class JaxBackend:
         return self._lanes[name]
 
     def tables(self, specs: Mapping[str, ArraySpec]) -> Tables:
-        device = self._devices.tables
+        device = self.devices.tables
         made: Tables = (
             DonatedTables(specs, device, self._compiler) if self._kind == "donated" else AliasedTables(specs, device)
         )
@@ -85,8 +86,8 @@ class JaxBackend:
 
     def load(self, params: Mapping[str, Float32[np.ndarray, "..."]], state: Mapping[str, ArraySpec]) -> None:
         # A copy: the device array must not alias weights that somebody else owns (law 12).
-        self._params = {n: jax.device_put(np.array(a), self._devices.compute) for n, a in params.items()}
-        self._state.update({n: zeros(s, self._devices.compute) for n, s in state.items()})
+        self._params = {n: jax.device_put(np.array(a), self.devices.compute) for n, a in params.items()}
+        self.state.update({n: zeros(s, self.devices.compute) for n, s in state.items()})
 
     def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> JaxForward:
         if marker_after is not None and program.stages[program.index(marker_after)].region is not Region.REPLAY:
@@ -98,26 +99,26 @@ class JaxBackend:
             for lane in self._lanes.values():
                 lane.use_thread()
         specs = self._tables.specs if self._tables is not None else {}
-        tables = {n: on(self._devices.tables, s.shape, s.dtype) for n, s in specs.items()}
+        tables = {n: on(self.devices.tables, s.shape, s.dtype) for n, s in specs.items()}
         builder = Builder(program.name, program.layout, self._compiler, gates)
         executables = [
             builder.build(
                 segment,
-                self._devices.tables if segment.on_tables else self._devices.compute,
+                self.devices.tables if segment.on_tables else self.devices.compute,
                 tables,
-                {} if segment.on_tables and self._devices.split else self._state,
-                {} if segment.on_tables and self._devices.split else self._params,
+                {} if segment.on_tables and self.devices.split else self.state,
+                {} if segment.on_tables and self.devices.split else self._params,
             )
-            for segment in cut(program, marker_after, gated, self._devices.split)
+            for segment in cut(program, marker_after, gated, self.devices.split)
         ]
-        return JaxForward(program, self.lane(FORWARD), self._tables, self._state, executables, marker_after, gates)
+        return JaxForward(program, self.lane(FORWARD), self._tables, self.state, executables, marker_after, gates)
 
     def state_to_host(self, name: str) -> np.ndarray:
         self.lane(FORWARD).synchronize()
-        return np.array(jnp.copy(self._state[name]))
+        return np.array(jnp.copy(self.state[name]))
 
     def report(self) -> Mapping[str, object]:
-        sizes = {"params": self._params, "state": self._state}
+        sizes = {"params": self._params, "state": self.state}
         bytes_of = {f"{kind}_bytes": sum(a.nbytes for a in made.values()) for kind, made in sizes.items()}
         specs = self._tables.specs if self._tables is not None else {}
         bytes_of["tables_bytes"] = sum(4 * int(np.prod(s.shape)) for s in specs.values())
@@ -140,7 +141,7 @@ class JaxBackend:
             gates.abort()
 
     def _make_joints(self) -> Joints:
-        devices = self._devices.all()
+        devices = self.devices.all()
         zero = {d: jax.device_put(np.int32(0), d) for d in devices}
         scalars = {d: [on(d, (), np.int32)] * 2 for d in devices}
         joins = {d: self._compiler.compile("join", lambda a, b: a + b, scalars[d])[0] for d in devices}

@@ -1,7 +1,7 @@
 """Ahead-of-time compilation with donation that is checked, not hoped for.
 
-A donation can be refused silently, so the text of each executable is read: every donated argument must be aliased with an
-output there. What is not aliased is still safe, because the runtime copies; it is reported as "safe by copy".
+A donation can be refused silently, so the text of each executable is read: every donated argument must be aliased
+with an output there. What is not aliased is still safe, because the runtime copies; it is reported as "safe by copy".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which device holds what. Tables and the stages that read them sit on the CPU client; everything else on the compute device.
+"""Which device holds what: the CPU client has the tables and the stages that read them, the compute device the rest.
 
-With a GPU the two differ on purpose: XLA:GPU has one compute stream, so a write to a table on the device would land after
-every kernel that was dispatched before it, whatever the fence says.
+With a GPU the two differ on purpose: XLA:GPU has one compute stream, so a write to a table on the device would land
+after every kernel that was dispatched before it, whatever the fence says.
 """
 
 from __future__ import annotations

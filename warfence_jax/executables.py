@@ -3,9 +3,10 @@
 Arguments, flat: [batch words], tables, values of earlier segments, state (donated), params, order, wait.
 Results, flat: values for later segments, state, token.
 
-A gate is a callback that all live values pass through. A callback fires as soon as its operands are there, wherever it is
-written; so what comes before it must be an operand of it, and what comes after it must use what it returns. `io_callback` has
-an effect, so it is never left out. State needs no pass: its updates are indexed and filled by values that did pass.
+A gate is a callback that all live values pass through. A callback fires as soon as its operands are there, wherever
+it is written; so what comes before it must be an operand of it, and what comes after it must use what it returns.
+`io_callback` has an effect, so it is never left out. State needs no pass: its updates are indexed and filled by
+values that did pass.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Builder:
         self, segment: Segment, device: Device, tables: Mapping[str, ShapeDtypeStruct], state: Mapping[str, Array],
         params: Mapping[str, Array],
     ) -> Executable:  # fmt: skip
-        """Compile one segment for one device. StageError names the stage whose kernel failed (launch 0: no launch yet)."""
+        """Compile one segment for one device. StageError names the stage whose kernel failed (launch 0: no launch
+        yet)."""
         for kind, wanted, known in (("tables", segment.tables, tables), ("state", segment.state, state)):
             _check_known(segment, kind, wanted, known)
         _check_known(segment, "params", segment.params, params)
@@ -101,7 +103,8 @@ class Builder:
         return run
 
     def _gate(self, position: str, segment: Segment, i: int, known: dict[str, Array], order: Array) -> Array:
-        """Pass every value that is used after step i through the gate, in place; returns `order`, passed through too."""
+        """Pass every value that is used after step i through the gate, in place; returns `order`, passed through
+        too."""
         gates = self._gates
         if gates is None:
             raise InputError(f"segment '{segment.label}' has a gate at '{position}', but the forward has no gates")
@@ -114,7 +117,7 @@ class Builder:
             gates.pass_through(position)
             return passed[: len(names) + 1]
 
-        operands = [*values, order, *_leftovers(before, known)]
+        operands = [*values, order, *_leftovers(before, known, names)]
         shapes = tuple(ShapeDtypeStruct(v.shape, v.dtype) for v in operands[: len(names) + 1])
         *values, order = io_callback(pass_through, shapes, *operands)
         known.update(zip(names, values, strict=True))
@@ -131,19 +134,18 @@ def unpack(layout: BatchLayout, words: Int32[Array, " words"]) -> dict[str, Arra
     return fields
 
 
-def _leftovers(stage: Stage | None, known: Mapping[str, Array]) -> Sequence[Array]:
-    """Something of all that the stage before a gate made, so that the gate is behind all of it.
+def _leftovers(stage: Stage | None, known: Mapping[str, Array], passed: Sequence[str]) -> Sequence[Array]:
+    """What the stage before a gate made and does not pass it anyway, so that the gate is behind all of the stage.
 
     Values are whole: of one element alone, XLA would compute that element first and the rest behind the gate.
     """
     if stage is None:
         return []
-    return [*(known[n] for n in stage.gives), *(touch(known[n]) for n in stage.state)]
+    return [*(known[n] for n in stage.gives if n not in passed), *(touch(known[n]) for n in stage.state)]
 
 
 def _check_known(segment: Segment, kind: str, wanted: Sequence[str], known: Mapping[str, object]) -> None:
     missing = [n for n in wanted if n not in known]
     if missing:
-        raise InputError(
-            f"segment '{segment.label}' needs the {kind} {missing}, which were not made; made: {list(known)}"
-        )
+        made = ", ".join(known) or "none"
+        raise InputError(f"segment '{segment.label}' needs the {kind} {missing}; made were: {made}")

@@ -71,9 +71,11 @@ class JaxForward:
 
     def load_batch(self, batch: Batch, launch: int) -> None:
         self._lane.check()
-        if batch.layout != self.program.layout:
+        seen, taken = batch.layout, self.program.layout
+        if seen != taken:
             raise InputError(
-                f"launch {launch}: '{self.program.name}' takes {self.program.layout}, the batch has {batch.layout}"
+                f"launch {launch}: '{self.program.name}' takes {taken.rows} rows of {taken.queries} queries, "
+                f"the batch has {seen.rows} of {seen.queries}"
             )
         versions = self._tables.capture(self._lane, self._reads) if self._tables is not None else {}
         self._launch = Launch(launch, batch, versions)

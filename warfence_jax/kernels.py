@@ -1,7 +1,7 @@
 """The ops of a decoder program as pure JAX functions. Shapes: see `warfence.model.program`.
 
-A kernel sees only what its stage declares and returns what the stage gives plus its updated state. Indices come from tables
-that the planner keeps in range, so gathers and scatters promise to be in bounds and pay for no masks.
+A kernel sees only what its stage declares and returns what the stage gives plus its updated state. Indices come from
+tables that the planner keeps in range, so gathers and scatters promise to be in bounds and pay for no masks.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def run_stage(stage: Stage, known: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def stage_inputs(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """The tokens, the first of each row from the relay where the host does not know it, and their positions."""
     ids: Int32[Array, "b q"] = env["input_ids"]
     relayed: Int32[Array, " b"] = env["relay"].at[env["req_pool_indices"]].get(mode=IN_BOUNDS)
     first = jnp.where(env["from_relay"] > 0, relayed, ids[:, 0])
@@ -59,10 +60,12 @@ def stage_inputs(env: Env, attrs: Attrs) -> dict[str, Array]:
 
 
 def page_table(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """The KV slots of each request row: the snapshot that the full layers use."""
     return {"page_table": env[REQ_TO_TOKEN].at[env["req_pool_indices"]].get(mode=IN_BOUNDS)}
 
 
 def swa_translate(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """The sliding slots of the positions that a query can see, and of the new tokens."""
     req_to_token: Int32[Array, "rows c"] = env[REQ_TO_TOKEN]
     full_to_swa: Int32[Array, "1 slots"] = env[FULL_TO_SWA]
     out: Int32[Array, "b q"] = env["out_cache_loc"]
@@ -75,10 +78,12 @@ def swa_translate(env: Env, attrs: Attrs) -> dict[str, Array]:
 
 
 def embed(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """Token embeddings."""
     return {"hidden": env["embed"].at[env["tokens"]].get(mode=IN_BOUNDS)}
 
 
 def layer(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """Attention and MLP, each behind a norm and added to the stream."""
     i = attrs["layer"]
     hidden: Float32[Array, "b q d"] = env["hidden"]
     mixed, pool = _attention(env, attrs, rms_norm(hidden, env[f"layer.{i}.attn_norm"], attrs["eps"]))
@@ -127,6 +132,7 @@ def _visible(
 
 
 def logits(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """The logits of the last new token of each row."""
     hidden: Float32[Array, "b q d"] = env["hidden"]
     last = hidden.at[jnp.arange(hidden.shape[0]), env["extend_lens"] - 1].get(mode=IN_BOUNDS)
     return {"logits": rms_norm(last, env["norm"], attrs["eps"]) @ env["head"]}
@@ -164,10 +170,12 @@ def _draw(env: Env, scaled: Float32[Array, "b v"]) -> tuple[Int32[Array, " b"], 
 
 
 def relay(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """Leave the sampled token of each row for its next launch."""
     return {"relay": env["relay"].at[env["req_pool_indices"]].set(env["next_tokens"], mode=IN_BOUNDS)}
 
 
 def rms_norm(x: Float32[Array, "*n d"], weight: Float32[Array, " d"], eps: float) -> Float32[Array, "*n d"]:
+    """Root mean square norm over the last axis."""
     return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps) * weight
 
 

@@ -1,13 +1,13 @@
 """Lanes for JAX. A lane is a chain: each executable takes the token of the one before it, so its order is data.
 
-A wait is an operand too. `wait` binds a ticket to the executable that is enqueued next; the runtime then starts it once the
-ticket's token is there, and no host thread blocks on execution. A token is a future of an array: on a lane with a dispatch
-thread it exists on the host before the executable that gives it was dispatched, and the thread that needs it waits for
-that DISPATCH only.
+A wait is an operand too. `wait` binds a ticket to the executable that is enqueued next; the runtime then starts it
+once the ticket's token is there, and no host thread blocks on execution. A token is a future of an array: on a lane
+with a dispatch thread it exists on the host before the executable that gives it was dispatched, and the thread that
+needs it waits for that DISPATCH only.
 
-On the CPU client programs dispatched by one thread run in order, so a lane that overlaps another is a live thread. Where the
-clients differ (tables on the CPU, compute on a GPU) the lanes dispatch in the caller's thread. Then a lane has one chain per
-device; what crosses between them is ordered by the values that cross.
+On the CPU client programs dispatched by one thread run in order, so a lane that overlaps another is a live thread.
+Where the clients differ (tables on the CPU, compute on a GPU) the lanes dispatch in the caller's thread. Then a lane
+has one chain per device; what crosses between them is ordered by the values that cross.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import reduce
+from contextlib import suppress
+from functools import partial, reduce
 
 import jax
 from jax import Array, Device
@@ -109,8 +110,9 @@ class JaxLane:
         self._worker = WorkerLane(name) if threaded else None
         self._failure: BaseException | None = None
         self._closed = False
-        # Host side, in the order of the caller's calls: the newest token per device; waits that the next executable of a
-        # device takes; all waits not known to be over.
+        self._at_wait = False  # set by the lane's thread
+        # Host side, in the order of the caller's calls: the newest token per device; waits that the next executable
+        # of a device takes; all waits not known to be over.
         self._last: dict[Device, Promise] = {}
         self._next_waits: dict[Device, list[Promise]] = {d: [] for d in joints.devices}
         self._waits: list[Promise] = []
@@ -142,21 +144,26 @@ class JaxLane:
         return Ticket(launch, record)
 
     def settle(self, bound_s: float) -> bool:
-        """False at once when the dispatch thread, or an operand, is known to stand at a wait; else see `bound_s`."""
-        if self._worker is not None and not self._worker.settle(bound_s):
-            return False
+        """False at once when the dispatch thread, or an operand, is known to stand at a wait; else see `bound_s`.
+
+        What the runtime holds (a donation) it tells nobody, nor when it lets go: there is only asking again.
+        """
         deadline = time.monotonic() + bound_s
-        while not all(p.ready() for p in self._last.values()):
-            if not self._prune() or time.monotonic() >= deadline:
+        while not self._idle():
+            if self._at_wait or not self._prune() or time.monotonic() >= deadline:
                 return False
-            time.sleep(POLL_S)  # only the runtime knows what holds it (a donation), and it tells nobody when it lets go
+            time.sleep(POLL_S)
         return self._prune()
 
     def synchronize(self) -> None:
         if self._worker is not None:
-            self._worker.synchronize()
-        for promise in self.newest():
-            promise.block()
+            with suppress(WarfenceError):  # its failure is raised below, as what it was
+                self._worker.synchronize()
+        try:
+            for promise in self.newest():
+                promise.block()
+        except RuntimeError as error:
+            self._failure = self._failure or error
         self.check()
 
     # -- for tables and forwards
@@ -167,11 +174,12 @@ class JaxLane:
         return (*self._last.values(), *self._waits)
 
     def enqueue(self, device: Device, dispatch: Dispatch, *, blocking: bool = False) -> Promise:
-        """Enqueue `dispatch(order, wait) -> token`. It runs an executable that takes the two operands and gives the token.
+        """Enqueue `dispatch(order, wait) -> token`: it runs an executable that takes the two and gives the token.
 
-        blocking: stand on this lane's thread until both are there; for work that no operand can hold (host memory, gates).
+        blocking: stand on the lane's thread until all before it has run, where no operand can hold it (host memory).
         """
         self.check()
+        everything = tuple(self._last.values())
         before = [self._last[device]] if device in self._last else []
         waits, self._next_waits[device] = self._next_waits[device], []
         promise = self._last[device] = Promise()
@@ -179,9 +187,10 @@ class JaxLane:
         def work() -> None:
             try:
                 if self.failure is None:
-                    if blocking:
-                        self._stand_until_ready((*before, *waits))
-                    promise.array = dispatch(self._joints.operand(device, before), self._joints.operand(device, waits))
+                    for promise_before in (*everything, *waits) if blocking else ():
+                        self._stand(promise_before.ready, promise_before.block)
+                    order, wait = self._joints.operand(device, before), self._joints.operand(device, waits)
+                    promise.array = self._in_runtime(partial(dispatch, order, wait))
             except BaseException as error:
                 self._failure = error
                 self._on_failure()
@@ -198,8 +207,7 @@ class JaxLane:
     def await_dispatch(self, promise: Promise) -> None:
         """Later dispatches of this lane come after the promise's dispatch."""
         if self._worker is not None and not promise.dispatched():
-            worker = self._worker
-            worker.submit(lambda: worker.stand(promise.dispatched, promise.await_dispatch))
+            self._worker.submit(partial(self._stand, promise.dispatched, promise.await_dispatch))
 
     @property
     def failure(self) -> BaseException | None:
@@ -239,9 +247,31 @@ class JaxLane:
             self._next_waits[device] = [p for p in waits if not p.ready()]
         return not self._waits
 
-    def _stand_until_ready(self, promises: tuple[Promise, ...]) -> None:
-        for promise in promises:
-            if self._worker is None:
-                promise.block()
-            else:
-                self._worker.stand(promise.ready, promise.block)
+    def _idle(self) -> bool:
+        """All dispatched and executed. Blocks while the dispatch thread makes progress."""
+        if self._worker is not None and not self._worker.settle(0):
+            return False
+        return all(p.ready() for p in self._last.values())
+
+    # -- on the lane's thread
+
+    def _stand(self, reached: Callable[[], bool], block: Callable[[], None]) -> None:
+        """Stand at a wait that `settle` can tell from a call that the runtime does not return from."""
+        if reached():
+            return
+        if self._worker is None:
+            block()
+            return
+        self._at_wait = True
+        try:
+            self._worker.stand(reached, block)
+        finally:
+            self._at_wait = False
+
+    def _in_runtime(self, call: Callable[[], Array | None]) -> Array | None:
+        """Make a call that returns late where the runtime runs a program inline: at a closed gate, or a donation held."""
+        if self._worker is None:
+            return call()
+        given: list[Array | None] = []
+        self._worker.stand(lambda: False, lambda: given.append(call()))
+        return given[0]

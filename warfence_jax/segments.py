@@ -1,8 +1,8 @@
 """Cuts a program into segments, each of which becomes one executable, and works out what passes between them.
 
-A cut stands at each border of a region, after the marker's stage, and where the device changes. PjRt holds an argument until
-the whole executable that took it has finished, so a table is an argument of the segments that read it, and of no other: that
-is what lets a write land at the read boundary while the rest of the forward still runs.
+A cut stands at each border of a region, after the marker's stage, and where the device changes. PjRt holds an
+argument until the whole executable that took it has finished, so a table is an argument of the segments that read it,
+and of no other: that is what lets a write land at the read boundary while the rest of the forward still runs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from warfence.program import ForwardProgram, Stage, Step
 class Segment:
     """Stages (and gates) that one executable runs.
 
-    on_tables: runs where the tables are. fields: uses the batch. takes: values of earlier segments. gives: values that later
-    segments take or that are outputs. ends_at_marker: the cut after the marker's stage follows.
+    on_tables: runs where the tables are. fields: uses the batch. takes: values of earlier segments. gives: values
+    that later segments take or that are outputs. ends_at_marker: the cut after the marker's stage follows.
     """
 
     steps: tuple[Step, ...]

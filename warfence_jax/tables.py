@@ -1,12 +1,14 @@
 """The shared tables, in two kinds.
 
-Donated: a write is an executable that takes the table's memory over. Each write makes a new version, known on the host at
-once and filled in when the write is dispatched. A forward captures the version that is current when its load_batch is called.
-The runtime holds a write until every dispatched executable that took the old version has finished, and refuses whoever
-comes with the old version later: a wrong policy shows as a held write or a dead handle, never as a wrong token.
+Donated: a write is an executable that takes the table's memory over. Each write makes a new version, known on the
+host at once and filled in when the write is dispatched. A forward captures the version that is current when its
+load_batch is called. The runtime holds a write until every dispatched executable that took the old version has
+finished, and refuses whoever comes with the old version later: a wrong policy shows as a held write or a dead handle,
+never as a wrong token.
 
-Aliased: the device array is a view of host memory that the schedule lane's thread writes. Nothing guards it but the fence.
-This is the twin of torch's silent corruption (jax-ml/jax #37830: `device_put` aliases a writeable numpy array).
+Aliased: the device array is a view of host memory that the schedule lane's thread writes. Nothing guards it but the
+fence. This is the twin of torch's silent corruption (jax-ml/jax #37830: `device_put` aliases a writeable numpy
+array).
 """
 
 from __future__ import annotations
@@ -108,12 +110,16 @@ class DonatedTables:
         self.copied += not old.handle.is_deleted()
         return order
 
+    def executable(self, name: str, bucket: int) -> Compiled:
+        """The write of one table for up to `bucket` cells. For tests that read its text."""
+        return self._writes[name][bucket]
+
     def dead_handle(self, version: Version, launch: int, stage: str) -> DeadHandleError:
         """The error for a launch that came with a version whose memory a later write has taken."""
         self.refused += 1
         return DeadHandleError(
-            f"launch {launch}, stage '{stage}': table '{version.table}' was captured as version {version.number}, whose "
-            f"memory write {version.number + 1} has taken over; the write was dispatched before this launch's last read: "
+            f"launch {launch}, stage '{stage}': table '{version.table}' was captured as version {version.number}, "
+            f"whose memory write {version.number + 1} has taken over. It was dispatched before the launch's last read; "
             f"let the schedule lane wait for the launch's ticket (the WAR barrier) before it writes"
         )
 
@@ -176,9 +182,9 @@ def check_write(specs: Mapping[str, ArraySpec], name: str, cells: np.ndarray, va
     size = int(np.prod(specs[name].shape))
     if len(cells) != len(values):
         raise InputError(f"table '{name}': {len(cells)} cells but {len(values)} values in one write")
-    if len(cells) and not (0 <= cells.min() and cells.max() < size):
+    if len(cells) and (cells.min() < 0 or cells.max() >= size):
         raise InputError(
-            f"table '{name}': cells {cells.min()} to {cells.max()} in one write; allowed are 0 to {size - 1}"
+            f"table '{name}': a write to cells {cells.min()} to {cells.max()}; allowed are 0 to {size - 1}"
         )
 
 

@@ -1,0 +1,125 @@
+"""A rig that drives forwards of the JAX backend directly: no planner, no engine, a fixed slot for every position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+
+from warfence.attention import make_attention
+from warfence.backend import FORWARD, SCHEDULE, Forward
+from warfence.batch import Batch, BatchLayout, BatchRow, pack
+from warfence.forwards import FencePlan
+from warfence.model.config import ModelConfig
+from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.model.weights import random_weights
+from warfence.modes import ForwardMode
+from warfence_jax.backend import JaxBackend
+
+ROWS, CONTEXT = 3, 24  # row 0 is reserved
+SLOTS = 1 + (ROWS - 1) * CONTEXT
+
+
+def model(sliding: Sequence[bool]) -> ModelConfig:
+    return ModelConfig(
+        name="tiny", vocab=61, hidden=16, layers=len(sliding), heads=4, kv_heads=2, head_dim=4, ffn=24,
+        sliding=tuple(sliding), window=5 if any(sliding) else None, context=CONTEXT, rope_theta=10000.0, norm_eps=1e-5,
+        eos_ids=(1,), bos_id=None,
+    )  # fmt: skip
+
+
+def slot(row: int, position: int) -> int:
+    """The KV slot of a position of a row (1, 2, ...); the sliding slot is the same."""
+    return 1 + (row - 1) * CONTEXT + position
+
+
+class Rig:
+    """One backend with filled tables, and the forwards compiled on it (each once)."""
+
+    def __init__(self, sliding: Sequence[bool], **options: object) -> None:
+        self.config = config = model(sliding)
+        self.weights = random_weights(config, 3)
+        self.backend = JaxBackend(**options)
+        self.schedule, self.forward = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
+        self.tables = self.backend.tables(table_specs(config, CONTEXT, ROWS, SLOTS))
+        self.backend.load(self.weights, state_specs(config, ROWS, SLOTS, SLOTS))
+        self.launches = 0
+        self._compiled: dict[tuple[object, ...], Forward] = {}
+        self.fill()
+
+    def fill(self) -> None:
+        """Give every row and position its slot."""
+        cells = np.arange(CONTEXT, ROWS * CONTEXT, dtype=np.int32)
+        self.tables.write(self.schedule, REQ_TO_TOKEN, cells, cells - CONTEXT + 1)
+        if any(self.config.sliding):
+            slots = np.arange(1, SLOTS, dtype=np.int32)
+            self.tables.write(self.schedule, FULL_TO_SWA, slots, slots)
+        self.schedule.synchronize()
+
+    def compile(
+        self, attention: str = "captured", mode: ForwardMode = ForwardMode.DECODE, *, rows: int = 1, queries: int = 1,
+        gated: bool = False, marker: bool = True,
+    ) -> Forward:  # fmt: skip
+        key = (attention, mode, rows, queries, gated, marker)
+        if key not in self._compiled:
+            made = make_attention(attention, sliding_layers(self.config))
+            program = build(self.config, made, mode, BatchLayout(rows, queries), sampled=False)
+            stage = FencePlan(made).marker_stage(mode) if marker else None
+            self._compiled[key] = self.backend.compile(program, marker_after=stage, gated=gated)
+        return self._compiled[key]
+
+    def batch(self, forward: Forward, rows: Sequence[tuple[int, int, Sequence[int], bool]]) -> Batch:
+        """A batch of (row, prefix, tokens, from_relay)."""
+        made = [
+            BatchRow(row, prefix, tuple(tokens), tuple(slot(row, prefix + i) for i in range(max(len(tokens), 1))), relay,
+                     0.0, 1.0, 0.0)
+            for row, prefix, tokens, relay in rows
+        ]  # fmt: skip
+        return pack(forward.program.layout, made)
+
+    def launch(self, forward: Forward, rows: Sequence[tuple[int, int, Sequence[int], bool]] = ((1, 0, (7,), False),)):
+        """Issue all three regions of one launch behind the schedule lane; returns its outputs."""
+        self.launches += 1
+        self.forward.wait_lane(self.schedule)
+        forward.load_batch(self.batch(forward, rows), self.launches)
+        forward.replay(self.launches)
+        return forward.tail(self.launches)
+
+    def write(self, cell: int = CONTEXT, value: int = 1, table: str = REQ_TO_TOKEN) -> None:
+        self.tables.write(self.schedule, table, np.array([cell], np.int32), np.array([value], np.int32))
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    """One sliding layer and donated tables, shared by tests that leave the lanes unharmed."""
+    made = Rig((True,))
+    yield made
+    made.backend.close()
+
+
+@pytest.fixture(scope="module")
+def aliased_rig() -> Iterator[Rig]:
+    """One sliding layer and aliased tables, shared likewise."""
+    made = Rig((True,), tables="aliased")
+    yield made
+    made.backend.close()
+
+
+MakeRig = Callable[..., Rig]
+
+
+@pytest.fixture
+def make_rig() -> Iterator[MakeRig]:
+    """Makes rigs of one test alone; `sliding` gives the layers. All are closed in the end."""
+    made: list[Rig] = []
+
+    def make(sliding: Sequence[bool] = (True,), **options: object) -> Rig:
+        made.append(Rig(sliding, **options))
+        return made[-1]
+
+    yield make
+    for rig in made:
+        rig.backend.close()

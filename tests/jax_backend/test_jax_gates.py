@@ -1,0 +1,183 @@
+"""Where a write lands while a forward is held, gate by gate; and what happens without a fence."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from warfence.backend import Forward
+from warfence.errors import DeadHandleError, FenceError
+from warfence.fence import Ticket
+from warfence.model.program import REQ_TO_TOKEN
+
+from .conftest import CONTEXT, MakeRig, Rig, slot
+
+KEPT = 3  # the KV slot that the forward must read at position 0
+
+
+def issue(rig: Rig, forward: Forward, policy: str):
+    """One launch with its ticket recorded as the policy says; (outputs, ticket or None)."""
+    rig.launches += 1
+    launch, ticket = rig.launches, None
+    rig.forward.wait_lane(rig.schedule)
+    forward.load_batch(rig.batch(forward, [(1, 2, (7,), False)]), launch)
+    if policy == "pre_replay":
+        ticket = rig.forward.record(launch)
+    forward.replay(launch)
+    if policy == "in_graph":
+        ticket = forward.marker.ticket(launch)
+    elif policy == "post_replay":
+        ticket = rig.forward.record(launch)
+    return forward.tail(launch), ticket
+
+
+def barrier(rig: Rig, ticket: Ticket | None) -> None:
+    if ticket is None:
+        rig.schedule.wait_lane(rig.forward)
+    else:
+        rig.schedule.wait(ticket)
+
+
+def landing(rig: Rig, forward: Forward, policy: str) -> str | None:
+    """The first gate at which the next write lands although the forward is held there; None: at no gate."""
+    for position in forward.gates.positions:
+        forward.gates.close(position)
+        outputs, ticket = issue(rig, forward, policy)
+        barrier(rig, ticket)
+        rig.write(value=KEPT)
+        forward.gates.await_reached(position)
+        landed = rig.schedule.settle(60)
+        forward.gates.open(position)
+        outputs.result()
+        rig.schedule.synchronize()
+        if landed:
+            return position
+    return None
+
+
+LANDINGS = [
+    ("snapshot", "pre_replay", "swa_translate"),
+    ("captured", "in_graph", "swa_translate"),
+    ("live", "in_graph", "swa_translate.0"),
+    ("live", "post_replay", "sample"),
+    ("live", "none", None),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("attention", "policy", "expected"), LANDINGS)
+def test_the_write_lands_right_behind_the_boundary(rig: Rig, attention: str, policy: str, expected: str | None) -> None:
+    forward = rig.compile(attention, gated=True, marker=policy == "in_graph")
+    assert landing(rig, forward, policy) == expected
+    assert forward.gates.watchdog_fired == []
+    assert (rig.backend.report()["refused"], rig.backend.report()["writes_copied"]) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("attention", "policy", "expected"), LANDINGS[1:])
+def test_an_aliased_write_lands_at_the_same_place(
+    aliased_rig: Rig, attention: str, policy: str, expected: str | None
+) -> None:
+    forward = aliased_rig.compile(attention, gated=True, marker=policy == "in_graph")
+    assert landing(aliased_rig, forward, policy) == expected
+
+
+@pytest.mark.slow
+def test_gates_hold_and_let_go_in_order(rig: Rig) -> None:
+    forward = rig.compile("live", gated=True)
+    for position in forward.gates.positions:
+        forward.gates.close(position)
+    outputs, _ = issue(rig, forward, "in_graph")
+    for position, behind in zip(forward.gates.positions, (*forward.gates.positions[1:], None), strict=True):
+        forward.gates.await_reached(position)
+        if behind is not None:
+            with pytest.raises(FenceError):
+                forward.gates.await_reached(behind, timeout_s=0)
+        forward.gates.open(position)
+    assert outputs.result()["next_tokens"].shape == (1,)
+
+
+@pytest.mark.slow
+def test_no_kv_is_written_before_the_gate_of_its_layer_opens(rig: Rig) -> None:
+    """Read through the memory itself: the state belongs to the held executable, so no copy of it can be asked for."""
+    forward = rig.compile("live", gated=True)
+    rig.forward.synchronize()
+    pool = rig.backend.state["kv.0"]
+    memory = np.ctypeslib.as_array((ctypes.c_float * pool.size).from_address(pool.unsafe_buffer_pointer()))
+    keys = memory.reshape(pool.shape)[0, slot(1, 2)]
+    for position, written in (("swa_translate.0", False), ("layer.0", True)):
+        memory[:] = 0
+        forward.gates.close(position)
+        outputs, _ = issue(rig, forward, "in_graph")
+        forward.gates.await_reached(position)
+        assert keys.any() == written, f"held at {position}"
+        forward.gates.open(position)
+        outputs.result()
+        rig.forward.synchronize()
+        assert keys.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fenced", [True, False])
+def test_an_aliased_table_is_protected_by_the_fence_alone(aliased_rig: Rig, fenced: bool) -> None:
+    """The forward is held before its read; a write that nothing fences changes what it reads."""
+    rig = aliased_rig
+    rig.fill()
+    forward = rig.compile(gated=True)
+    for position, token in enumerate((5, 6)):
+        rig.launch(forward, [(1, position, (token,), False)]).result()
+    margins = []
+    for hold in (False, True):
+        if hold:
+            forward.gates.close("stage_inputs")
+        outputs, ticket = issue(rig, forward, "in_graph")
+        if fenced:
+            barrier(rig, ticket)
+        if hold:
+            rig.write(CONTEXT, slot(2, 5))  # position 0 now points at a slot that holds nothing
+            forward.gates.await_reached("stage_inputs")
+            assert rig.schedule.settle(60) is not fenced
+            forward.gates.open("stage_inputs")
+        margins.append(float(outputs.result()["margin"][0]))
+    assert (margins[0] == margins[1]) is fenced
+    assert rig.tables.snapshot_to_host(REQ_TO_TOKEN)[1, 0] == slot(2, 5)
+
+
+@pytest.mark.slow
+def test_the_runtime_holds_a_write_while_an_executable_has_the_table(rig: Rig) -> None:
+    """No fence at all: the hold is one. Only the runtime knows of it, so settle has to wait for its bound."""
+    forward = rig.compile("live", gated=True, marker=False)
+    forward.gates.close("layer.0")  # in the executable that took the table
+    outputs, _ = issue(rig, forward, "none")
+    forward.gates.await_reached("layer.0")
+    rig.write(value=KEPT)
+    assert rig.schedule.settle(0.05) is False
+    forward.gates.open("layer.0")
+    outputs.result()
+    rig.schedule.synchronize()
+    assert rig.tables.snapshot_to_host(REQ_TO_TOKEN)[1, 0] == KEPT
+    assert (rig.backend.report()["refused"], rig.backend.report()["writes_copied"]) == (0, 0)
+
+
+@pytest.mark.slow
+def test_a_donated_table_is_refused_to_a_forward_that_comes_too_late(make_rig: MakeRig) -> None:
+    rig = make_rig()
+    forward = rig.compile(gated=True)
+    forward.gates.close("start")
+    outputs, _ = issue(rig, forward, "in_graph")
+    forward.gates.await_reached("start")
+    rig.write()
+    assert rig.schedule.settle(60) is True  # nothing that was dispatched holds the table
+    forward.gates.open("start")
+    message = (
+        r"launch 1, stage 'page_table\.\.swa_translate': table 'req_to_token' was captured as version 1, whose memory "
+        r"write 2 has taken over\. .* let the schedule lane wait for the launch's ticket"
+    )
+    with pytest.raises(DeadHandleError, match=message):
+        outputs.result()
+    with pytest.raises(DeadHandleError):
+        rig.forward.synchronize()
+    assert rig.backend.report()["refused"] == 1
+    rig.backend.close()
