@@ -11,7 +11,8 @@ import pytest
 
 from warfence import __version__
 from warfence.cli import app, main
-from warfence.errors import FenceError, InputError
+from warfence.cli.exits import CheckFailed, Interrupted
+from warfence.errors import FenceError, InputError, StageError
 
 
 def _failing_app(monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> None:
@@ -87,3 +88,36 @@ def test_json_is_one_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setattr(survey, "ask", lambda subject: {"error": "not asked"})
     assert main(["backends", "--json"]) == 0
     assert [entry["name"] for entry in json.loads(capsys.readouterr().out)["backends"]][:2] == ["torch", "jax"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-such-command"], "error: No such command 'no-such-command'; see warfence --help\n"),
+        (["doctor", "surplus"], "error: Got unexpected extra argument(s) (surplus); see warfence doctor --help\n"),
+    ],
+)
+def test_wrong_usage_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.replace("argument (", "argument(s) (") == message
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "warfence demo" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "line"),
+    [
+        (CheckFailed("it does not hold"), 1, "error: it does not hold\n"),
+        (StageError(3, "logits", ValueError("no")), 1, "error: launch 3, stage 'logits': ValueError: no\n"),
+        (Interrupted("2 of 6 had finished"), 130, "interrupted: 2 of 6 had finished\n"),
+    ],
+)
+def test_what_ends_a_command_early_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], problem: Exception, status: int, line: str
+) -> None:
+    _failing_app(monkeypatch, problem)
+    assert main([]) == status
+    assert capsys.readouterr().err == line

@@ -94,7 +94,7 @@ def serve(
 
 def carry_out(options: ServeOptions, as_json: bool) -> dict[str, Any]:
     """Serve and return the report; print for people what belongs to it, unless it is printed as JSON."""
-    from warfence.cli.output import say, screens
+    from warfence.cli.output import screens
     from warfence.cli.summary import print_summary
     from warfence.cli.view import watch
     from warfence.serve.job import prepare
@@ -103,8 +103,6 @@ def carry_out(options: ServeOptions, as_json: bool) -> dict[str, Any]:
 
     job = prepare(options)
     console, bars = screens(as_json)
-    for line in (_headline(job), *job.workload.notes):
-        say(console, line)
     if options.hazard:
         return _hazard(job, console, bars)
     requests = job.workload.requests()
@@ -113,6 +111,7 @@ def carry_out(options: ServeOptions, as_json: bool) -> dict[str, Any]:
         watch(job, bars, options.backend, show_texts=not as_json) as watcher,
         session(job, watcher) as warm,
     ):
+        _announce(console, job)
         outcome = warm.serve(requests)
     report = run_report(job, outcome)
     print_summary(console, report)
@@ -134,6 +133,7 @@ def _hazard(job: Job, console: Console, bars: Console) -> dict[str, Any]:
         watch(job, bars, job.options.backend, show_texts=False) as watcher,
         session(job, watcher) as warm,
     ):
+        _announce(console, job)
         say(console, "First the serial twin: it overlaps nothing, so its texts are right.")
         twin = warm.serve(job.workload.requests(), "serial twin", twin=True)
         say(console, FORCED)
@@ -150,36 +150,50 @@ def keeping(job: Job, requests: Sequence[Request]) -> Iterator[None]:
     """Write --out when the run ends, in whatever way: what finished before an interrupt or a failure is right."""
     from warfence.cli.exits import CheckFailed, Interrupted
     from warfence.errors import StageError
-    from warfence.serve.results import finished
 
     try:
         yield
     except KeyboardInterrupt:
-        kept = _write(job, requests)
-        raise Interrupted(f"{len(finished(job, requests))} of {len(requests)} requests had finished; {kept}") from None
+        raise Interrupted(_kept(job, requests)) from None
     except StageError as failed:
-        raise CheckFailed(f"{failed}; {_write(job, requests)}") from failed
+        raise CheckFailed(f"{failed}; {_kept(job, requests)}") from failed
     _write(job, requests)
 
 
-def _write(job: Job, requests: Sequence[Request]) -> str:
-    """Write the finished requests where --out says; what was done, as a clause."""
+def _kept(job: Job, requests: Sequence[Request]) -> str:
+    """Write what finished before the end came, if anything did, and say so in a clause."""
+    from warfence.serve.results import finished
+
+    done = len(finished(job, requests))
+    had = f"{done} of {len(requests)} requests had finished"
+    if job.options.out is None or not done:
+        return f"{had}, and nothing was written"
+    _write(job, requests)
+    return f"{had}; their results are in '{job.options.out}'"
+
+
+def _write(job: Job, requests: Sequence[Request]) -> None:
     from warfence.cli.exits import CheckFailed
     from warfence.serve.results import write_results
 
     path = job.options.out
-    if path is None:
-        return "nothing was written, for want of --out FILE.jsonl"
     try:
-        return f"the {write_results(path, job, requests)} finished ones are in '{path}'"
+        if path is not None:
+            write_results(path, job, requests)
     except OSError as cause:
-        raise CheckFailed(f"--out '{path}' cannot be written ({cause.strerror})") from cause
+        raise CheckFailed(f"--out '{path}' cannot be written ({cause.strerror}); the results are lost") from cause
 
 
-def _headline(job: Job) -> str:
+def _announce(console: Console, job: Job) -> None:
+    """What is going to be served, once it is sure that it can be."""
+    from warfence.cli.output import say
+
     options = job.options
     loop = "serially" if options.serial else f"overlapped, fence {options.fence}"
-    return (
+    say(
+        console,
         f"{len(job.workload.entries)} requests, model {job.model.config.name}, {options.backend} on {options.device},"
-        f" {loop}, attention {options.attention}."
+        f" {loop}, attention {options.attention}.",
     )
+    for note in job.workload.notes:
+        say(console, note)

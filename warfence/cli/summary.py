@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -16,10 +16,16 @@ from warfence.serve.job import Job
 from warfence.serve.report import forced_coarse
 
 
-def print_summary(console: Console, *reports: Mapping[str, Any], title: str = "Summary") -> None:
-    """One row a fact, each with what it means; several runs of one kind stand side by side."""
-    facts = [_rows(report) for report in reports]
-    rows = [(same[0][0], *(value for _, value, _ in same), same[0][2]) for same in zip(*facts, strict=True)]
+def print_summary(
+    console: Console, *reports: Mapping[str, Any], title: str = "Summary", facts: Collection[str] | None = None
+) -> None:
+    """One row a fact, each with what it means; several runs of one kind stand side by side. `facts`: only these rows."""
+    of_each = [_rows(report) for report in reports]
+    rows = [
+        (same[0][0], *(value for _, value, _ in same), same[0][2])
+        for same in zip(*of_each, strict=True)
+        if facts is None or same[0][0] in facts
+    ]
     print_table(title, ("what", *(report["backend"] for report in reports), "meaning"), rows, console)
 
 
@@ -73,20 +79,15 @@ def print_hazard(console: Console, job: Job, hazard: Hazard) -> None:
     """How many texts are wrong, and the first of them beside the right one; or what kept them right."""
     count, launches = len(hazard.run.requests), hazard.landed + hazard.waited
     if hazard.run.refusal is not None:
-        say(console, f"The runtime refused to go on: {hazard.run.refusal}.")
+        say(console, f"The runtime refused to go on (launches are counted on from the twin's): {hazard.run.refusal}.")
         say(
             console,
-            "Donated tables guard themselves: no token is wrong, but nothing is served either. See them unguarded:",
+            "So donated tables guard themselves, by ending the run. For tables that nothing guards: --tables aliased",
         )
-        say(console, "add --tables aliased.")
     if hazard.landed:
         say(console, f"At {hazard.landed} of {launches} launches the next writes landed before the launch had read.")
     if hazard.waited:
-        say(
-            console,
-            f"At {hazard.waited} of {launches} launches the runtime itself held the next writes until the reads",
-        )
-        say(console, "were done, although no fence told it to.")
+        say(console, f"At {hazard.waited} of {launches} launches the runtime itself held the next writes back.")
     if not hazard.wrong:
         say(console, f"No text differs from the serial twin's{'' if hazard.run.summary else ', as far as it came'}.")
         return

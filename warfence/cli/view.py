@@ -29,12 +29,9 @@ class PlainView(Watcher):
         self._job, self._console, self._label, self._show_texts = job, console, label, show_texts
         self._total = self._finished = 0
 
-    def starting(self, backend: str, device: str) -> None:
-        say(self._console, f"{self._label}: {backend} on {device}")
-
     def warmed_up(self, program: str, done: int, total: int) -> None:
         if done == total:
-            say(self._console, f"{self._label}: compiled {total} forwards")
+            say(self._console, f"{self._label}: {total} forwards compiled")
 
     def running(self, requests: Sequence[Request], what: str) -> None:
         self._total, self._finished = len(requests), 0
