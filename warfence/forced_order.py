@@ -48,12 +48,18 @@ class ForcedOrder:
         forward.gates.close(position)
         self._held = (forward.gates, position)
 
+    def after_launch(self) -> None:
+        """Wait until the forward stands at the gate, so that everything the scheduler writes from here on comes before
+        the read, whatever else the threads of a backend do."""
+        if self._held is not None:
+            gates, position = self._held
+            gates.await_reached(position)
+
     def resolve(self) -> None:
         """Let the scheduler's writes land if anything permits it, then let the held launch go on to its end."""
         if self._held is None:
             return
         (gates, position), self._held = self._held, None
-        gates.await_reached(position)
         if self._schedule.settle(self._bound_s):
             self.counts.landed_before_read += 1
         else:

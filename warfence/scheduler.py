@@ -99,6 +99,8 @@ class Scheduler:
             self._forced.before_launch(planned.forward)
         number = next(self._launches)
         outputs = self.runner.execute(planned, batch, number)
+        if self._forced is not None:
+            self._forced.after_launch()
         self.timing.steps[plan.mode.value] += 1
         return Launch(number, plan, outputs)
 
