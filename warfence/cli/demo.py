@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from warfence.cli.output import JsonFlag, print_json, say, screens
+from warfence.cli.output import JsonFlag, print_json, prose, say, screens
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +27,8 @@ has read it for the last time. Too early, and a request silently goes on from so
 (WAR) hazard. Too late, and nothing overlaps. The fence is a wait that ends right after that last read.
 """
 UNFENCED = """\
-Whether a write overtakes a read is a matter of luck now; here the bad order is forced, so that it always fails the same."""
+Whether a write overtakes a read is a matter of luck now; here the bad order is forced, so that it fails the same way
+every time."""
 FACTS = ("tokens", "sha256", "speed", "steps", "barriers", "rows recycled", "compiled")  # enough for a first look
 
 
@@ -49,7 +50,8 @@ def demo(
     start = time.perf_counter()
     console, bars = screens(as_json)
     prepared, absent = jobs(installed(), max_new_tokens), missing()
-    say(console, STORY)
+    prose(console, STORY)
+    say(console)
     outcomes = {name: _fenced(console, bars, job, name) for name, job in prepared.items()}
     reports = {name: run_report(prepared[name], outcome) for name, outcome in outcomes.items()}
     _summary(console, reports)
@@ -120,7 +122,7 @@ def _unfenced(console: Console, bars: Console, prepared: Mapping[str, Job], fenc
 
     name, job = next((name, without_fence(job)) for name, job in prepared.items())
     say(console, f"The same prompts on {name}, with the fence off.")
-    say(console, UNFENCED)
+    prose(console, UNFENCED)
     with watch(job, bars, name, show_texts=False) as watcher, session(job, watcher) as warm:
         hazard = compare(job, fenced, warm.serve(job.workload.requests(), "no fence"))
     say(console, f"{len(hazard.wrong)} of {len(hazard.run.requests)} texts are wrong, and no error was raised.")

@@ -29,8 +29,13 @@ def screens(as_json: bool) -> tuple[Console, Console]:
 
 
 def say(console: Console, line: str = "") -> None:
-    """One line, however long: only a terminal wraps it, a pipe has no width."""
-    console.print(Text(line), soft_wrap=True)
+    """One line of data, however long: only a terminal wraps it, a pipe has no width."""
+    console.print(Text(line), soft_wrap=not console.is_terminal)
+
+
+def prose(console: Console, text: str) -> None:
+    """One paragraph for people, wrapped to the console's width."""
+    console.print(Text(" ".join(text.split())))
 
 
 def print_json(document: Any) -> None:

@@ -28,34 +28,40 @@ WHAT, HOW = "What is served", "How it runs"
 def serve(
     prompts: Annotated[
         Path | None,
-        typer.Option(help="Text file, one prompt a line. [default: 40 shipped prompts]", rich_help_panel=WHAT),
+        typer.Option(help="Text file, one prompt a line.", show_default="40 shipped prompts", rich_help_panel=WHAT),
     ] = None,
     trace: Annotated[
         Path | None,
         typer.Option(help="CSV of TIMESTAMP,ContextTokens,GeneratedTokens: real arrivals.", rich_help_panel=WHAT),
     ] = None,
     speed: Annotated[
-        float | None, typer.Option(help="Let the trace's requests arrive this much faster.", rich_help_panel=WHAT)
+        float | None,
+        typer.Option(
+            help="Let the trace's requests arrive this much faster.", show_default="1.0", rich_help_panel=WHAT
+        ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Serve the first N requests.", rich_help_panel=WHAT)] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Serve the first N requests.", show_default="all", rich_help_panel=WHAT)
+    ] = None,
     max_new_tokens: Annotated[
         int | None,
         typer.Option(
-            help="Most tokens to generate a request. [default: 48; of a trace, its own]", rich_help_panel=WHAT
+            help="Most tokens to generate a request.", show_default="48; of a trace, its own", rich_help_panel=WHAT
         ),
     ] = None,
     temperature: Annotated[float, typer.Option(help="0 is greedy.", rich_help_panel=WHAT)] = 0.0,
     top_p: Annotated[float, typer.Option(help="Draw among the likeliest tokens.", rich_help_panel=WHAT)] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the draws; the same seed, the same text.", rich_help_panel=WHAT)] = 0,
     model: Annotated[
-        Path | None, typer.Option(help="Hugging Face directory. [default: the shipped model]", rich_help_panel=WHAT)
+        Path | None,
+        typer.Option(help="Hugging Face directory.", show_default="the shipped model", rich_help_panel=WHAT),
     ] = None,
     backend: Annotated[str, typer.Option(help="torch, jax, or pkg.mod:attr.", rich_help_panel=HOW)] = "torch",
     device: Annotated[str, typer.Option(help="cpu or cuda.", rich_help_panel=HOW)] = "cpu",
     tables: Annotated[
         str | None,
         typer.Option(
-            help="jax: donated (the runtime guards them too) or aliased. [default: donated]", rich_help_panel=HOW
+            help="jax: donated (the runtime guards them too) or aliased.", show_default="donated", rich_help_panel=HOW
         ),
     ] = None,
     fence: Annotated[
@@ -120,7 +126,7 @@ def carry_out(options: ServeOptions, as_json: bool) -> dict[str, Any]:
 
 def _hazard(job: Job, console: Console, bars: Console) -> dict[str, Any]:
     """The serial twin, then the same without a fence in the worst order; exit status 0, for it is a demonstration."""
-    from warfence.cli.output import say
+    from warfence.cli.output import prose, say
     from warfence.cli.summary import print_hazard, print_summary
     from warfence.cli.view import watch
     from warfence.serve.hazard import compare
@@ -136,7 +142,7 @@ def _hazard(job: Job, console: Console, bars: Console) -> dict[str, Any]:
         _announce(console, job)
         say(console, "First the serial twin: it overlaps nothing, so its texts are right.")
         twin = warm.serve(job.workload.requests(), "serial twin", twin=True)
-        say(console, FORCED)
+        prose(console, FORCED)
         outcome = warm.serve(requests, "no fence")
     hazard = compare(job, twin, outcome)
     report = run_report(job, outcome) | {"hazard": hazard.to_json()}

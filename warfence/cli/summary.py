@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warfence.cli.output import print_table, say
+from warfence.cli.output import print_table, prose, say
 from warfence.cli.text import common_start, printable, tail
 from warfence.serve.hazard import Hazard
 from warfence.serve.job import Job
@@ -79,10 +79,9 @@ def print_hazard(console: Console, job: Job, hazard: Hazard) -> None:
     """How many texts are wrong, and the first of them beside the right one; or what kept them right."""
     count, launches = len(hazard.run.requests), hazard.landed + hazard.waited
     if hazard.run.refusal is not None:
-        say(console, f"The runtime refused to go on (launches are counted on from the twin's): {hazard.run.refusal}.")
-        say(
-            console,
-            "So donated tables guard themselves, by ending the run. For tables that nothing guards: --tables aliased",
+        prose(console, f"The runtime refused to go on (launches are counted on from the twin's): {hazard.run.refusal}.")
+        prose(
+            console, "So donated tables guard themselves, by ending the run. For unguarded ones add --tables aliased."
         )
     if hazard.landed:
         say(console, f"At {hazard.landed} of {launches} launches the next writes landed before the launch had read.")
