@@ -15,13 +15,16 @@ from warfence.errors import InputError
 from warfence.gates import HostGates
 from warfence.modes import Region
 from warfence.program import ForwardProgram
+from warfence_jax.aliased import AliasedTables
 from warfence_jax.compiler import Compiler, on
 from warfence_jax.devices import find_devices, zeros
+from warfence_jax.donated import DonatedTables
 from warfence_jax.executables import Builder
 from warfence_jax.forward import JaxForward
-from warfence_jax.lanes import JaxLane, Joints
+from warfence_jax.lanes import JaxLane
 from warfence_jax.segments import cut
-from warfence_jax.tables import AliasedTables, DonatedTables, Tables
+from warfence_jax.tables import Tables
+from warfence_jax.tokens import Joints
 
 TABLES = ("donated", "aliased")
 UNGUARDED = "aliased tables are host memory that is written in place; only the fence protects them"

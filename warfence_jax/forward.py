@@ -16,8 +16,9 @@ from warfence.gates import HostGates
 from warfence.modes import Region
 from warfence.program import ForwardProgram
 from warfence_jax.executables import Executable
-from warfence_jax.lanes import JaxLane, Promise, Record
-from warfence_jax.tables import DonatedTables, Tables, Version
+from warfence_jax.lanes import JaxLane
+from warfence_jax.tables import Tables, Version, dead_handle
+from warfence_jax.tokens import Promise, Record
 
 
 class Launch:
@@ -106,6 +107,8 @@ class JaxForward:
                 run = partial(self._dispatch, launch, executable)
                 promise = self._lane.enqueue(executable.device, run, blocking=executable.gated)
                 launch.last = promise
+                for name in executable.segment.tables if self._tables is not None else ():
+                    self._tables.taken(launch.versions[name], promise)
                 if executable.segment.ends_at_marker:
                     boundary = (promise,)
         return boundary
@@ -131,8 +134,9 @@ class JaxForward:
             raise
         except Exception as error:
             dead = [v for v in versions if v.dead()]
-            if dead and isinstance(self._tables, DonatedTables):
-                raise self._tables.dead_handle(dead[0], launch.number, segment.label) from error
+            if dead and self._tables is not None:
+                self._tables.refused += 1
+                raise dead_handle(dead[0], launch.number, segment.label) from error
             raise StageError(launch.number, segment.label, error) from error
         launch.values.update(zip(segment.gives, results, strict=False))
         self._state.update(zip(segment.state, results[len(segment.gives) :], strict=False))

@@ -12,92 +12,20 @@ has one chain per device; what crosses between them is ordered by the values tha
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial, reduce
+from functools import partial
 
-import jax
 from jax import Array, Device
-from jax.stages import Compiled
 
 from warfence.errors import FenceError, WarfenceError
 from warfence.fence import Ticket
 from warfence.lanes import WorkerLane
+from warfence_jax.tokens import Joints, Promise, Record
 
 Dispatch = Callable[[Array, Array], Array | None]
 POLL_S = 0.001
-
-
-class Promise:
-    """The token of one dispatch. After a failure it is kept without an array, so that nobody who waits for it hangs."""
-
-    __slots__ = ("_dispatched", "array")
-
-    def __init__(self) -> None:
-        self._dispatched = threading.Event()
-        self.array: Array | None = None
-
-    def keep(self) -> None:
-        """The dispatch is over; whoever waits for it goes on."""
-        self._dispatched.set()
-
-    def dispatched(self) -> bool:
-        return self._dispatched.is_set()
-
-    def await_dispatch(self) -> None:
-        self._dispatched.wait()
-
-    def ready(self) -> bool:
-        """Dispatched, and executed. Never blocks."""
-        return self._dispatched.is_set() and (self.array is None or self.array.is_ready())
-
-    def block(self) -> None:
-        """Block this thread until the executable has run."""
-        self._dispatched.wait()
-        if self.array is not None:
-            self.array.block_until_ready()
-
-
-class Record:
-    """What tickets are recorded on (`TicketSource`): the tokens of a point in a lane. Recording again overwrites."""
-
-    def __init__(self) -> None:
-        self._launch: int | None = None
-        self.promises: tuple[Promise, ...] = ()
-
-    def arm(self, launch: int, promises: tuple[Promise, ...]) -> None:
-        self._launch, self.promises = launch, promises
-
-    def recorded_for(self) -> int | None:
-        return self._launch
-
-    def done(self) -> bool:
-        return all(p.ready() for p in self.promises)
-
-    def synchronize(self) -> None:
-        for promise in self.promises:
-            promise.block()
-
-
-class Joints:
-    """The small things that every lane needs on each device: a zero token, and an executable that joins two tokens."""
-
-    def __init__(self, zeros: Mapping[Device, Array], joins: Mapping[Device, Compiled]) -> None:
-        self.devices = tuple(zeros)
-        self._zeros, self._joins = zeros, joins
-
-    def operand(self, device: Device, promises: list[Promise]) -> Array:
-        """One token on the device that is there when all the promises are. Dispatched promises only."""
-        arrays = [p.array for p in promises if p.array is not None]
-        if len(self.devices) > 1:
-            arrays = [self._move(a, device) for a in arrays if a.device == device or not a.is_ready()]
-        return reduce(self._joins[device], arrays) if arrays else self._zeros[device]
-
-    @staticmethod
-    def _move(token: Array, device: Device) -> Array:
-        return token if token.device == device else jax.device_put(token, device)
 
 
 class JaxLane:
@@ -113,6 +41,7 @@ class JaxLane:
         self._at_wait = False  # set by the lane's thread
         # Host side, in the order of the caller's calls: the newest token per device; waits that the next executable
         # of a device takes; all waits not known to be over.
+        self._enqueued = 0
         self._last: dict[Device, Promise] = {}
         self._next_waits: dict[Device, list[Promise]] = {d: [] for d in joints.devices}
         self._waits: list[Promise] = []
@@ -182,7 +111,8 @@ class JaxLane:
         everything = tuple(self._last.values())
         before = [self._last[device]] if device in self._last else []
         waits, self._next_waits[device] = self._next_waits[device], []
-        promise = self._last[device] = Promise()
+        self._enqueued += 1
+        promise = self._last[device] = Promise((self.name, device), self._enqueued)
 
         def work() -> None:
             try:
@@ -208,6 +138,10 @@ class JaxLane:
         """Later dispatches of this lane come after the promise's dispatch."""
         if self._worker is not None and not promise.dispatched():
             self._worker.submit(partial(self._stand, promise.dispatched, promise.await_dispatch))
+
+    def covers(self, promise: Promise) -> bool:
+        """The promise is kept, or what is enqueued next waits for it, or for something behind it in its order."""
+        return promise.ready() or any(w.chain == promise.chain and w.number >= promise.number for w in self._waits)
 
     @property
     def failure(self) -> BaseException | None:

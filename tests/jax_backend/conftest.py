@@ -15,8 +15,10 @@ from warfence.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.forwards import FencePlan
 from warfence.model.config import ModelConfig
 from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.model.reference import ReferenceModel
 from warfence.model.weights import random_weights
 from warfence.modes import ForwardMode
+from warfence.sampling import SamplingParams
 from warfence_jax.backend import JaxBackend
 
 ROWS, CONTEXT = 3, 24  # row 0 is reserved
@@ -90,6 +92,48 @@ class Rig:
 
     def write(self, cell: int = CONTEXT, value: int = 1, table: str = REQ_TO_TOKEN) -> None:
         self.tables.write(self.schedule, table, np.array([cell], np.int32), np.array([value], np.int32))
+
+
+PROMPTS = {1: tuple(range(3, 12)), 2: (40, 2, 17)}
+DECODES = 9
+
+
+def serve(rig: Rig, attention: str) -> tuple[dict[int, list[int]], list[float]]:
+    """Prefill both prompts in chunks of 4, then decode both rows together from the relay. Tokens and margins."""
+    extend, decode = rig.compile(attention, ForwardMode.EXTEND, queries=4), rig.compile(attention, rows=2)
+    compiled = rig.backend.compilations
+    tokens: dict[int, list[int]] = {}
+    for row, prompt in PROMPTS.items():
+        for start in range(0, len(prompt), 4):
+            given = rig.launch(extend, [(row, start, prompt[start : start + 4], False)]).result()
+        tokens[row] = [int(given["next_tokens"][0])]
+    pointers = {n: a.unsafe_buffer_pointer() for n, a in rig.backend.state.items()}
+    launched = [
+        rig.launch(decode, [(row, len(prompt) + i, (), True) for row, prompt in PROMPTS.items()])
+        for i in range(DECODES)  # the host learns nothing in between
+    ]
+    margins = []
+    for outputs in launched:
+        given = outputs.result()
+        margins += given["margin"].tolist()
+        for i, row in enumerate(PROMPTS):
+            tokens[row].append(int(given["next_tokens"][i]))
+    rig.forward.synchronize()
+    assert rig.backend.compilations == compiled
+    assert {n: a.unsafe_buffer_pointer() for n, a in rig.backend.state.items()} == pointers
+    return tokens, margins
+
+
+def check(rig: Rig, attention: str) -> dict[int, list[int]]:
+    """Serve, and compare with the numpy reference."""
+    tokens, margins = serve(rig, attention)
+    reference = ReferenceModel(rig.config, rig.weights)
+    for row, prompt in PROMPTS.items():
+        expected = reference.generate(prompt, DECODES + 1, SamplingParams(), row, eos=False)
+        assert tokens[row] == expected.tokens
+    assert min(margins) > 0
+    assert rig.backend.report()["donation"] == "in place"
+    return tokens
 
 
 @pytest.fixture(scope="module")

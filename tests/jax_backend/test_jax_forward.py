@@ -5,55 +5,12 @@ import pytest
 
 from warfence.batch import BatchLayout, pack
 from warfence.errors import FenceError, InputError, StageError
-from warfence.model.reference import ReferenceModel
 from warfence.modes import ForwardMode, Region
 from warfence.program import ForwardProgram, Stage
-from warfence.sampling import SamplingParams
 from warfence_jax import kernels
 from warfence_jax.compiler import aliased_arguments
 
-from .conftest import CONTEXT, MakeRig, Rig, slot
-
-PROMPTS = {1: tuple(range(3, 12)), 2: (40, 2, 17)}
-DECODES = 9
-
-
-def serve(rig: Rig, attention: str) -> tuple[dict[int, list[int]], list[float]]:
-    """Prefill both prompts in chunks of 4, then decode both rows together from the relay. Tokens and margins."""
-    extend, decode = rig.compile(attention, ForwardMode.EXTEND, queries=4), rig.compile(attention, rows=2)
-    compiled = rig.backend.compilations
-    tokens: dict[int, list[int]] = {}
-    for row, prompt in PROMPTS.items():
-        for start in range(0, len(prompt), 4):
-            given = rig.launch(extend, [(row, start, prompt[start : start + 4], False)]).result()
-        tokens[row] = [int(given["next_tokens"][0])]
-    pointers = {n: a.unsafe_buffer_pointer() for n, a in rig.backend.state.items()}
-    launched = [
-        rig.launch(decode, [(row, len(prompt) + i, (), True) for row, prompt in PROMPTS.items()])
-        for i in range(DECODES)  # the host learns nothing in between
-    ]
-    margins = []
-    for outputs in launched:
-        given = outputs.result()
-        margins += given["margin"].tolist()
-        for i, row in enumerate(PROMPTS):
-            tokens[row].append(int(given["next_tokens"][i]))
-    rig.forward.synchronize()
-    assert rig.backend.compilations == compiled
-    assert {n: a.unsafe_buffer_pointer() for n, a in rig.backend.state.items()} == pointers
-    return tokens, margins
-
-
-def check(rig: Rig, attention: str) -> dict[int, list[int]]:
-    """Serve, and compare with the numpy reference."""
-    tokens, margins = serve(rig, attention)
-    reference = ReferenceModel(rig.config, rig.weights)
-    for row, prompt in PROMPTS.items():
-        expected = reference.generate(prompt, DECODES + 1, SamplingParams(), row, eos=False)
-        assert tokens[row] == expected.tokens
-    assert min(margins) > 0
-    assert rig.backend.report()["donation"] == "in place"
-    return tokens
+from .conftest import CONTEXT, MakeRig, Rig, check, slot
 
 
 @pytest.mark.slow

@@ -33,7 +33,9 @@ def issue(rig: Rig, forward: Forward, policy: str):
     return forward.tail(launch), ticket
 
 
-def barrier(rig: Rig, ticket: Ticket | None) -> None:
+def barrier(rig: Rig, policy: str, ticket: Ticket | None) -> None:
+    if policy == "off":
+        return
     if ticket is None:
         rig.schedule.wait_lane(rig.forward)
     else:
@@ -45,9 +47,9 @@ def landing(rig: Rig, forward: Forward, policy: str) -> str | None:
     for position in forward.gates.positions:
         forward.gates.close(position)
         outputs, ticket = issue(rig, forward, policy)
-        barrier(rig, ticket)
-        rig.write(value=KEPT)
+        barrier(rig, policy, ticket)
         forward.gates.await_reached(position)
+        rig.write(value=KEPT)
         landed = rig.schedule.settle(60)
         forward.gates.open(position)
         outputs.result()
@@ -72,7 +74,8 @@ def test_the_write_lands_right_behind_the_boundary(rig: Rig, attention: str, pol
     forward = rig.compile(attention, gated=True, marker=policy == "in_graph")
     assert landing(rig, forward, policy) == expected
     assert forward.gates.watchdog_fired == []
-    assert (rig.backend.report()["refused"], rig.backend.report()["writes_copied"]) == (0, 0)
+    did = rig.backend.report()
+    assert (did["writes_held"], did["writes_copied"], did["refused"]) == (0, 0, 0)
 
 
 @pytest.mark.slow
@@ -134,7 +137,7 @@ def test_an_aliased_table_is_protected_by_the_fence_alone(aliased_rig: Rig, fenc
             forward.gates.close("stage_inputs")
         outputs, ticket = issue(rig, forward, "in_graph")
         if fenced:
-            barrier(rig, ticket)
+            barrier(rig, "in_graph", ticket)
         if hold:
             rig.write(CONTEXT, slot(2, 5))  # position 0 now points at a slot that holds nothing
             forward.gates.await_reached("stage_inputs")
@@ -146,37 +149,35 @@ def test_an_aliased_table_is_protected_by_the_fence_alone(aliased_rig: Rig, fenc
 
 
 @pytest.mark.slow
-def test_the_runtime_holds_a_write_while_an_executable_has_the_table(rig: Rig) -> None:
-    """No fence at all: the hold is one. Only the runtime knows of it, so settle has to wait for its bound."""
-    forward = rig.compile("live", gated=True, marker=False)
-    forward.gates.close("layer.0")  # in the executable that took the table
-    outputs, _ = issue(rig, forward, "none")
-    forward.gates.await_reached("layer.0")
-    rig.write(value=KEPT)
-    assert rig.schedule.settle(0.05) is False
-    forward.gates.open("layer.0")
-    outputs.result()
-    rig.schedule.synchronize()
-    assert rig.tables.snapshot_to_host(REQ_TO_TOKEN)[1, 0] == KEPT
+@pytest.mark.parametrize(
+    ("attention", "marker", "expected"), [("captured", True, "swa_translate"), ("live", False, "sample")]
+)
+def test_donation_alone_holds_a_write_as_long_as_an_executable_has_the_table(
+    rig: Rig, attention: str, marker: bool, expected: str
+) -> None:
+    """No fence at all: the runtime's hold is one. It ends where the chain is cut."""
+    held = rig.backend.report()["writes_held"]
+    forward = rig.compile(attention, gated=True, marker=marker)
+    assert landing(rig, forward, "off") == expected
+    before = forward.gates.positions.index(expected)
+    assert rig.backend.report()["writes_held"] == held + before
     assert (rig.backend.report()["refused"], rig.backend.report()["writes_copied"]) == (0, 0)
 
 
 @pytest.mark.slow
-def test_a_donated_table_is_refused_to_a_forward_that_comes_too_late(make_rig: MakeRig) -> None:
+def test_a_handle_that_a_write_has_taken_is_refused(make_rig: MakeRig) -> None:
     rig = make_rig()
-    forward = rig.compile(gated=True)
-    forward.gates.close("start")
-    outputs, _ = issue(rig, forward, "in_graph")
-    forward.gates.await_reached("start")
+    forward = rig.compile()
+    forward.load_batch(rig.batch(forward, [(1, 2, (7,), False)]), 1)
     rig.write()
-    assert rig.schedule.settle(60) is True  # nothing that was dispatched holds the table
-    forward.gates.open("start")
+    rig.schedule.synchronize()
+    forward.replay(1)
     message = (
         r"launch 1, stage 'page_table\.\.swa_translate': table 'req_to_token' was captured as version 1, whose memory "
-        r"write 2 has taken over\. .* let the schedule lane wait for the launch's ticket"
+        r"write 2 has taken over: that write was issued between the launch's load_batch and this read"
     )
     with pytest.raises(DeadHandleError, match=message):
-        outputs.result()
+        forward.tail(1).result()
     with pytest.raises(DeadHandleError):
         rig.forward.synchronize()
     assert rig.backend.report()["refused"] == 1

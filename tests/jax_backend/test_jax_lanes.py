@@ -12,7 +12,8 @@ from warfence.errors import FenceError
 from warfence.fence import Ticket
 from warfence.lanes import HostEvent
 from warfence_jax.backend import JaxBackend
-from warfence_jax.lanes import JaxLane, Record
+from warfence_jax.lanes import JaxLane
+from warfence_jax.tokens import Record
 
 ONE = np.array([1], np.int32)
 

@@ -7,7 +7,7 @@ from warfence.backend import SCHEDULE, ArraySpec
 from warfence.errors import InputError
 from warfence_jax.backend import JaxBackend
 from warfence_jax.compiler import aliased_arguments
-from warfence_jax.tables import BUCKETS, NOWHERE
+from warfence_jax.donated import BUCKETS, NOWHERE
 
 SPECS = {"t": ArraySpec((7, 1200))}
 
