@@ -16,7 +16,7 @@ from warfence.attention import make_attention
 from warfence.backend import FORWARD, SCHEDULE, Backend, Forward
 from warfence.batch import BatchLayout, BatchRow, pack
 from warfence.engine import Engine
-from warfence.model.program import REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
 from warfence.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
 from warfence.policy import Decision
 from warfence.program import START, ForwardProgram
@@ -87,15 +87,17 @@ def test_premise_the_captured_forward_reads_the_live_table(make_backend: MakeBac
     backend = make_backend()
     try:
         rows, slots = SIZES["rows"] + 1, 40
-        tables = backend.tables(table_specs(small.config, 96, rows, slots))
-        backend.load(small.weights, state_specs(small.config, rows, slots, slots))
+        tables = backend.tables(table_specs(small.config, 96, rows, pool))
+        backend.load(small.weights, state_specs(small.config, rows, pool, pool))
         attention = make_attention("captured", sliding_layers(small.config))
         forward = backend.compile(build(small.config, attention, ForwardMode.EXTEND, BatchLayout(1, 8), sampled=False))
         schedule, lane = backend.lane(SCHEDULE), backend.lane(FORWARD)
 
         def tokens(first_slot: int, launch: int) -> tuple[int, float]:
             cells = np.arange(96, 96 + 8, dtype=np.int32)
-            tables.write(schedule, REQ_TO_TOKEN, cells, np.arange(first_slot, first_slot + 8, dtype=np.int32))
+            slots = np.arange(first_slot, first_slot + 8, dtype=np.int32)
+            tables.write(schedule, REQ_TO_TOKEN, cells, slots)
+            tables.write(schedule, FULL_TO_SWA, slots, slots)
             lane.wait_lane(schedule)
             row = BatchRow(1, 0, (5, 9, 2, 7, 1, 8, 3, 4), tuple(range(1, 9)), False, 0.0, 1.0, 0.0)
             forward.load_batch(pack(forward.program.layout, [row]), launch)
