@@ -182,10 +182,14 @@ def lanes_alive() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("warfence-")]
 
 
-@pytest.mark.parametrize(("tables", "differs", "refused"), [("donated", False, 1), ("aliased", True, 0)])
-def test_jax_refuses_or_corrupts(job: Job, tables: str, differs: bool, refused: int) -> None:
+@pytest.mark.parametrize(("tables", "differs"), [("donated", False), ("aliased", True)])
+def test_jax_guards_or_corrupts(job: Job, tables: str, differs: bool) -> None:
+    """Donated tables: the runtime holds the write or refuses the handle, and either way no text is wrong."""
     pytest.importorskip("jax", reason="jax is not installed")
     hazard = unfenced(replace(job, options=replace(job.options, backend="jax", tables=tables)))
     said = hazard.to_json()
-    assert (said["differs"], said["runtime"]["refused"]) == (differs, refused)
-    assert (hazard.run.refusal is None) == differs
+    assert said["differs"] == differs
+    assert (
+        (said["runtime"]["held"] + said["runtime"]["refused"] > 0) == said["runtime"]["guards_writes"] == (not differs)
+    )
+    assert (hazard.run.refusal is not None) == (said["runtime"]["refused"] > 0)

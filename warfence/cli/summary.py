@@ -80,13 +80,14 @@ def print_hazard(console: Console, job: Job, hazard: Hazard) -> None:
     count, launches = len(hazard.run.requests), hazard.landed + hazard.waited
     if hazard.run.refusal is not None:
         prose(console, f"The runtime refused to go on (launches are counted on from the twin's): {hazard.run.refusal}.")
-        prose(
-            console, "So donated tables guard themselves, by ending the run. For unguarded ones add --tables aliased."
-        )
     if hazard.landed:
         say(console, f"At {hazard.landed} of {launches} launches the next writes landed before the launch had read.")
     if hazard.waited:
         say(console, f"At {hazard.waited} of {launches} launches the runtime itself held the next writes back.")
+    if hazard.run.guards_writes:
+        say(
+            console, "This backend's runtime guards its tables itself. To see tables that it does not: --tables aliased"
+        )
     if not hazard.wrong:
         say(console, f"No text differs from the serial twin's{'' if hazard.run.summary else ', as far as it came'}.")
         return
