@@ -86,7 +86,7 @@ def test_premise_the_captured_forward_reads_the_live_table(make_backend: MakeBac
     """Policy case 19: change the table after the batch was loaded, replay, and the output follows the table."""
     backend = make_backend()
     try:
-        rows, slots = SIZES["rows"] + 1, 40
+        rows, pool = SIZES["rows"] + 1, 40
         tables = backend.tables(table_specs(small.config, 96, rows, pool))
         backend.load(small.weights, state_specs(small.config, rows, pool, pool))
         attention = make_attention("captured", sliding_layers(small.config))
