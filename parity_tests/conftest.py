@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from parity_tests.small import SmallModel, make_engine, small_model
+from warfence.testing.small import SmallModel, make_engine, small_model
 from warfence.backend import Backend
 from warfence.backends import load
 from warfence.engine import Engine

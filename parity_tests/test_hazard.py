@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from parity_tests.small import SIZES, SmallModel, first_difference, make_engine, serve
+from warfence.testing.small import SIZES, SmallModel, first_difference, make_engine, serve
 from warfence.attention import make_attention
 from warfence.backend import FORWARD, SCHEDULE, Backend, Forward
 from warfence.batch import BatchLayout, BatchRow, pack

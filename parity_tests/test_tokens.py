@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from parity_tests.small import SmallModel, first_difference, serve
+from warfence.testing.small import SmallModel, first_difference, serve
 from warfence.attention import KINDS
 from warfence.engine import Engine
 from warfence.modes import FenceMode

@@ -115,9 +115,12 @@ class Marker:
 class Forward(Protocol):
     """One compiled forward of one shape. Its three regions are issued in order, each returning at once."""
 
-    program: ForwardProgram
-    marker: Marker | None
-    gates: Gates | None
+    @property
+    def program(self) -> ForwardProgram: ...
+    @property
+    def marker(self) -> Marker | None: ...
+    @property
+    def gates(self) -> Gates | None: ...
 
     def load_batch(self, batch: Batch, launch: int) -> None:
         """Stage the batch and run the load_batch stages. `batch.words` may be in use until the launch is over."""

@@ -1,0 +1,77 @@
+"""The parity matrix: which combinations of mode, attention, marker, fence and batch there are, and what each must show."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from warfence.attention import KINDS
+from warfence.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
+from warfence.probe import END
+from warfence.program import ForwardProgram
+
+FINE, COARSE, DONATION = "fine", "coarse", "donation"
+FENCES = {FINE: FenceMode.FINE, COARSE: FenceMode.COARSE, DONATION: FenceMode.OFF}
+BATCHES = (1, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class ModeCase:
+    """A forward mode with the prefill switch and, for prefill, whether a prefix lies in the cache already."""
+
+    name: str
+    mode: ForwardMode
+    prefill_enabled: bool = False
+    later_chunk: bool = False
+
+
+MODES = (
+    ModeCase("decode", ForwardMode.DECODE, later_chunk=True),
+    ModeCase("extend", ForwardMode.EXTEND),
+    ModeCase("extend+switch", ForwardMode.EXTEND, prefill_enabled=True),
+    ModeCase("extend+switch, later chunk", ForwardMode.EXTEND, prefill_enabled=True, later_chunk=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination. `fence` is "fine", "coarse" (forced) or "donation" (no barrier: only the runtime's own hold)."""
+
+    mode: ModeCase
+    attention: str
+    marker: bool
+    fence: str
+    batch: int
+
+    @property
+    def name(self) -> str:
+        marker = "marker" if self.marker else "no marker"
+        return f"{self.mode.name} / {self.attention} / {marker} / {self.fence} / batch {self.batch}"
+
+
+def matrix(modes: tuple[str, ...] = (), attentions: tuple[str, ...] = ()) -> Iterator[Cell]:
+    """All cells, of these modes and attention backends only where any are named."""
+    for mode, attention, marker, batch, fence in itertools.product(MODES, KINDS, (True, False), BATCHES, FENCES):
+        if (not modes or mode.name in modes or mode.mode.value in modes) and (
+            not attentions or attention in attentions
+        ):
+            yield Cell(mode, attention, marker, fence, batch)
+
+
+def expected_release(cell: Cell, program: ForwardProgram, policy: WarReadDonePolicy, marker_stage: str | None) -> str:
+    """Where the rules put the release: from the policy for a barrier, from the cuts of the chain for a donation hold."""
+    last_load = program.region(Region.LOAD_BATCH)[-1].name
+    last_replay = program.region(Region.REPLAY)[-1].name
+    if cell.fence == DONATION:
+        boundary = program.read_boundary()
+        if boundary is None or boundary.region is Region.LOAD_BATCH:
+            return last_load
+        return marker_stage if marker_stage is not None else last_replay
+    if cell.fence == COARSE or policy is WarReadDonePolicy.NONE:
+        return END
+    if policy is WarReadDonePolicy.PRE_REPLAY:
+        return last_load
+    if policy is WarReadDonePolicy.IN_GRAPH and marker_stage is not None:
+        return marker_stage
+    return last_replay
