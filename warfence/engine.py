@@ -74,6 +74,19 @@ class EngineConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """The neutral classes that an engine is made of. Mutants replace one, to see that a law notices."""
+
+    planner: type[Planner] = Planner
+    runner: type[Runner] = Runner
+    barrier: type[WarBarrier] = WarBarrier
+    scheduler: type[Scheduler] = Scheduler
+
+
+DEFAULT_PARTS = Parts()
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """What a run did. Seconds and microseconds are host time."""
 
@@ -108,7 +121,8 @@ class Engine:
         self.fence = FencePlan(attention, spec, os.environ.get(PREFILL_READ_DONE) == "1", config.markers)
         self.forwards = ForwardSet()
         self._weights = weights
-        self._launches = itertools.count(1)  # never starts again: a ticket of an earlier run must not look like a new one
+        # Never starts again: a ticket of an earlier run must not look like a new one.
+        self._launches = itertools.count(1)
 
     def __enter__(self) -> Engine:
         return self
@@ -150,14 +164,14 @@ class Engine:
         fence = self.config.fence if fence is None else fence
         serial = self.config.serial if serial is None else serial
         schedule, forward = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
-        planner = Planner(self.limits, self.tables, schedule)
+        planner = self.parts.planner(self.limits, self.tables, schedule)
         for request in requests:
             planner.check(request)
-        runner = Runner("target", forward, schedule)
+        runner = self.parts.runner("target", forward, schedule)
         forced_coarse = os.environ.get(FORCE_COARSE) == "1" and fence is FenceMode.FINE
-        barrier = WarBarrier(FenceMode.COARSE if forced_coarse else fence)
+        barrier = self.parts.barrier(FenceMode.COARSE if forced_coarse else fence)
         forced = None if serial else self._forced_order()
-        scheduler = Scheduler(
+        scheduler = self.parts.scheduler(
             planner, self.forwards, runner, barrier, schedule, forward,
             eos_ids=frozenset(self.model.eos_ids), on_token=on_token, launches=self._launches, forced_order=forced,
         )  # fmt: skip

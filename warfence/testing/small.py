@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warfence.backend import Backend
-from warfence.engine import Engine, EngineConfig, Summary
+from warfence.engine import DEFAULT_PARTS, Engine, EngineConfig, Parts, Summary
 from warfence.model.config import ModelConfig
 from warfence.model.reference import ReferenceModel
 from warfence.model.weights import Weights, random_weights
@@ -23,6 +23,8 @@ SAMPLED = SamplingParams(temperature=0.8, top_p=0.9, seed=5)
 
 @dataclass(frozen=True)
 class SmallModel:
+    """The model, and what the numpy reference says about the workload."""
+
     config: ModelConfig
     weights: Weights
     expected: dict[bool, list[list[int]]]  # sampled? -> tokens of each request, by the numpy reference
@@ -40,6 +42,7 @@ def workload(sampled: bool) -> list[Request]:
 
 
 def small_model() -> SmallModel:
+    """Three layers, two of them sliding; random weights of one seed."""
     config = ModelConfig(
         name="small", vocab=97, hidden=32, layers=3, heads=4, kv_heads=2, head_dim=8, ffn=64,
         sliding=(True, False, True), window=8, context=96, rope_theta=10000.0, norm_eps=1e-5,
@@ -54,9 +57,9 @@ def small_model() -> SmallModel:
     return SmallModel(config, weights, expected)
 
 
-def make_engine(small: SmallModel, backend: Backend, **config: Any) -> Engine:
+def make_engine(small: SmallModel, backend: Backend, parts: Parts = DEFAULT_PARTS, **config: Any) -> Engine:
     """An engine for the small model, warmed up."""
-    engine = Engine(EngineConfig(**{**SIZES, **config}), small.config, small.weights, backend)
+    engine = Engine(EngineConfig(**{**SIZES, **config}), small.config, small.weights, backend, parts=parts)
     try:
         for _ in engine.warm_up():
             pass
@@ -85,5 +88,6 @@ def first_difference(requests: list[Request], expected: list[list[int]]) -> str 
         if margin < NEAR_TIE:
             print(f"near tie: request {request.id}, position {at}, margin {margin:.2e}")
             continue
-        return f"request {request.id}, position {at}: {request.output[at : at + 4]} instead of {right[at : at + 4]}, margin {margin}"
+        seen, wanted = request.output[at : at + 4], right[at : at + 4]
+        return f"request {request.id}, position {at}: {seen} instead of {wanted}, margin {margin}"
     return None
