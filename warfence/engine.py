@@ -114,8 +114,9 @@ class Engine:
         weights: Weights,
         backend: Backend,
         spec: SpecAlgorithm = NO_SPEC,
+        parts: Parts = DEFAULT_PARTS,
     ) -> None:
-        self.config, self.model, self.backend = config, model, backend
+        self.config, self.model, self.backend, self.parts = config, model, backend, parts
         self.limits = config.limits(model)
         attention = make_attention(config.attention, sliding_layers(model))
         self.fence = FencePlan(attention, spec, os.environ.get(PREFILL_READ_DONE) == "1", config.markers)
