@@ -103,7 +103,7 @@ class JaxBackend:
                 lane.use_thread()
         specs = self._tables.specs if self._tables is not None else {}
         tables = {n: on(self.devices.tables, s.shape, s.dtype) for n, s in specs.items()}
-        builder = Builder(program.name, program.layout, self._compiler, gates)
+        builder = Builder(program, self._compiler, gates, split=self.devices.split)
         executables = [
             builder.build(
                 segment,
@@ -148,4 +148,4 @@ class JaxBackend:
         zero = {d: jax.device_put(np.int32(0), d) for d in devices}
         scalars = {d: [on(d, (), np.int32)] * 2 for d in devices}
         joins = {d: self._compiler.compile("join", lambda a, b: a + b, scalars[d])[0] for d in devices}
-        return Joints(zero, joins)
+        return Joints(self.devices.tables, zero, joins)

@@ -33,9 +33,13 @@ class Compiler:
 
         float32 products are exact to float32 on every device. Returns the executable and the shapes of its results.
         """
-        run.__name__ = re.sub(r"\W+", "_", name)
+
+        def named(*given: Array) -> object:
+            return run(*given)
+
+        named.__name__ = re.sub(r"\W+", "_", name)  # for profiles and dumps
         with jax.default_matmul_precision("highest"):
-            lowered = jax.jit(run, donate_argnums=tuple(donate), keep_unused=True).lower(*arguments)
+            lowered = jax.jit(named, donate_argnums=tuple(donate), keep_unused=True).lower(*arguments)
         compiled = lowered.compile()
         self.compilations += 1
         missing = set(donate) - aliased_arguments(compiled)

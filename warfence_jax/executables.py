@@ -1,12 +1,7 @@
-"""Turns a segment into an ahead-of-time executable, with gates where the program has them.
+"""Turns the segments of a program into ahead-of-time executables.
 
-Arguments, flat: [batch words], tables, values of earlier segments, state (donated), params, order, wait.
-Results, flat: values for later segments, state, token.
-
-A gate is a callback that all live values pass through. A callback fires as soon as its operands are there, wherever
-it is written; so what comes before it must be an operand of it, and what comes after it must use what it returns.
-`io_callback` has an effect, so it is never left out. State needs no pass: its updates are indexed and filled by
-values that did pass.
+Arguments, flat: tables, values, state (donated), params, order, wait. Results, flat: values, state, token. Values may be
+words that hold several: the batch, what leaves the tables' device, the outputs (`warfence_jax.words`).
 """
 
 from __future__ import annotations
@@ -14,134 +9,89 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, Device, ShapeDtypeStruct
-from jax.experimental import io_callback
 from jax.stages import Compiled
-from jaxtyping import Int32
 
-from warfence.batch import FLOAT, BatchLayout
-from warfence.errors import InputError, StageError
+from warfence.errors import InputError
 from warfence.gates import HostGates
-from warfence.program import Stage
-from warfence_jax.compiler import Compiler, on, token_of, touch
-from warfence_jax.kernels import run_stage
+from warfence.program import ForwardProgram
+from warfence_jax.body import OUTPUTS, Body
+from warfence_jax.compiler import Compiler, on
 from warfence_jax.segments import Segment
+from warfence_jax.words import Fields
 
-COMPILE = 0  # the launch number in a StageError that comes up before any launch
+BATCH = "batch"  # the words of the batch
 
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """One compiled segment, where it runs, and its weights, which are the same at every launch."""
+    """One compiled segment and where it runs.
+
+    takes, gives: names of what it takes from, and leaves in, the values of a launch. params: its weights, the same at
+    every launch. outputs: how the outputs lie in their words; empty but for the last executable of a program.
+    """
 
     segment: Segment
     device: Device
     compiled: Compiled
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
     params: tuple[Array, ...]
+    outputs: Fields
     gated: bool
 
 
 class Builder:
-    """Builds the executables of one program, in order: the shapes of the values come from the segments before."""
+    """Builds the executables of one program, in order: shapes and places of values come from the segments before.
 
-    def __init__(self, name: str, layout: BatchLayout, compiler: Compiler, gates: HostGates | None) -> None:
-        self._name, self._layout, self._compiler, self._gates = name, layout, compiler, gates
-        self._values: dict[str, ShapeDtypeStruct] = {}
+    split: the tables' device is not the compute device, so what crosses travels as one vector of words.
+    """
+
+    def __init__(self, program: ForwardProgram, compiler: Compiler, gates: HostGates | None, *, split: bool) -> None:
+        self._program, self._compiler, self._gates, self._split = program, compiler, gates, split
+        self._shapes = {BATCH: ShapeDtypeStruct((program.layout.words,), np.int32)}
+        self._layouts: dict[str, Fields] = {BATCH: program.layout.fields}
+        self._source = dict.fromkeys(program.layout.fields, BATCH)  # value -> itself, or the words that hold it now
 
     def build(
         self, segment: Segment, device: Device, tables: Mapping[str, ShapeDtypeStruct], state: Mapping[str, Array],
         params: Mapping[str, Array],
     ) -> Executable:  # fmt: skip
-        """Compile one segment for one device. StageError names the stage whose kernel failed (launch 0: no launch
-        yet)."""
-        for kind, wanted, known in (("tables", segment.tables, tables), ("state", segment.state, state)):
-            _check_known(segment, kind, wanted, known)
+        """Compile one segment. A StageError names the stage whose kernel failed (launch 0: there is none yet)."""
+        _check_known(segment, "tables", segment.tables, tables)
+        _check_known(segment, "state", segment.state, state)
         _check_known(segment, "params", segment.params, params)
-        words = [on(device, (self._layout.words,), np.int32)] if segment.fields else []
-        scalar = on(device, (), np.int32)
+        takes = tuple(dict.fromkeys(self._source[n] for n in segment.takes))
+        # Words may hold values that others have replaced since.
+        layouts = {
+            words: {n: f for n, f in self._layouts[words].items() if self._source.get(n) == words}
+            for words in takes
+            if words in self._layouts
+        }
+        crosses = self._split and segment.on_tables and segment.gives
+        body = Body(segment, takes, layouts, f"from {segment.label}" if crosses else None)
         arguments = [
-            *words,
             *(tables[n] for n in segment.tables),
-            *(on(device, self._values[n].shape, self._values[n].dtype) for n in segment.takes),
+            *(on(device, self._shapes[n].shape, self._shapes[n].dtype) for n in takes),
             *(on(device, state[n].shape, state[n].dtype) for n in segment.state),
             *(on(device, params[n].shape, params[n].dtype) for n in segment.params),
-            scalar,
-            scalar,
+            on(device, (), np.int32),
+            on(device, (), np.int32),
         ]
-        first = len(words) + len(segment.tables) + len(segment.takes)
-        donate = range(first, first + len(segment.state))
-        name = f"{self._name}/{segment.label}"
-        compiled, results = self._compiler.compile(name, self._function(segment), arguments, donate)
-        self._values.update(zip(segment.gives, results, strict=False))
+        first = len(segment.tables) + len(takes)
+        donated = range(first, first + len(segment.state))
+        name = f"{self._program.name}/{segment.label}"
+        compiled, results = self._compiler.compile(name, body.function(self._gates), arguments, donated)
+        self._shapes.update(zip(body.gives, results, strict=False))
+        self._source |= dict(zip(body.gives, body.gives, strict=True))
+        for words, layout in body.layouts_made.items():
+            self._layouts[words] = layout
+            self._source |= dict.fromkeys(layout, words)
+        weights = tuple(params[n] for n in segment.params)
+        outputs = body.layouts_made.get(OUTPUTS, {})
         gated = any(step.kind == "gate" for step in segment.steps)
-        return Executable(segment, device, compiled, tuple(params[n] for n in segment.params), gated)
-
-    def _function(self, segment: Segment):
-        names = (*segment.tables, *segment.takes, *segment.state, *segment.params)
-
-        def run(*arguments: Array) -> tuple[Array, ...]:
-            *rest, order, wait = arguments
-            known: dict[str, Array] = {}
-            if segment.fields:
-                words, *rest = rest
-                known |= unpack(self._layout, words)
-            known |= dict(zip(names, rest, strict=True))
-            for i, step in enumerate(segment.steps):
-                if step.stage is None:
-                    order = self._gate(step.name, segment, i, known, order)
-                    continue
-                try:
-                    known |= run_stage(step.stage, known)
-                except Exception as error:
-                    raise StageError(COMPILE, step.name, error) from error
-            results = [known[n] for n in (*segment.gives, *segment.state)]
-            return (*results, token_of(order, wait, results))
-
-        return run
-
-    def _gate(self, position: str, segment: Segment, i: int, known: dict[str, Array], order: Array) -> Array:
-        """Pass every value that is used after step i through the gate, in place; returns `order`, passed through
-        too."""
-        gates = self._gates
-        if gates is None:
-            raise InputError(f"segment '{segment.label}' has a gate at '{position}', but the forward has no gates")
-        later = [step.stage for step in segment.steps[i:] if step.stage is not None]
-        before = segment.steps[i - 1].stage if i else None
-        names = sorted({n for s in later for n in s.takes if n in known} | {n for n in segment.gives if n in known})
-        values = [known[n] for n in names]
-
-        def pass_through(*passed: Array) -> tuple[Array, ...]:
-            gates.pass_through(position)
-            return passed[: len(names) + 1]
-
-        operands = [*values, order, *_leftovers(before, known, names)]
-        shapes = tuple(ShapeDtypeStruct(v.shape, v.dtype) for v in operands[: len(names) + 1])
-        *values, order = io_callback(pass_through, shapes, *operands)
-        known.update(zip(names, values, strict=True))
-        return order
-
-
-def unpack(layout: BatchLayout, words: Int32[Array, " words"]) -> dict[str, Array]:
-    """The fields of a batch, viewed in its words. What no stage uses is dropped by the compiler."""
-    fields = {}
-    for name, f in layout.fields.items():
-        flat = words[f.offset : f.offset + f.size]
-        flat = jax.lax.bitcast_convert_type(flat, jnp.float32) if f.dtype == FLOAT else flat
-        fields[name] = flat.reshape(f.shape)
-    return fields
-
-
-def _leftovers(stage: Stage | None, known: Mapping[str, Array], passed: Sequence[str]) -> Sequence[Array]:
-    """What the stage before a gate made and does not pass it anyway, so that the gate is behind all of the stage.
-
-    Values are whole: of one element alone, XLA would compute that element first and the rest behind the gate.
-    """
-    if stage is None:
-        return []
-    return [*(known[n] for n in stage.gives if n not in passed), *(touch(known[n]) for n in stage.state)]
+        return Executable(segment, device, compiled, takes, body.gives, weights, outputs, gated)
 
 
 def _check_known(segment: Segment, kind: str, wanted: Sequence[str], known: Mapping[str, object]) -> None:

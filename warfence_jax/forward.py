@@ -15,43 +15,43 @@ from warfence.errors import FenceError, InputError, StageError, WarfenceError
 from warfence.gates import HostGates
 from warfence.modes import Region
 from warfence.program import ForwardProgram
-from warfence_jax.executables import Executable
+from warfence_jax.body import OUTPUTS
+from warfence_jax.executables import BATCH, Executable
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tables import Tables, Version, dead_handle
 from warfence_jax.tokens import Promise, Record
+from warfence_jax.words import Fields, view
 
 
 class Launch:
-    """One issue of a forward: the batch, the captured versions, and the values as its executables leave them."""
+    """One issue of a forward: the captured versions, and the values as its executables leave them."""
 
-    __slots__ = ("device_words", "host_words", "last", "number", "values", "versions")
+    __slots__ = ("batch", "last", "number", "values", "versions")
 
     def __init__(self, number: int, batch: Batch, versions: dict[str, Version]) -> None:
         self.number = number
         self.versions = versions
+        self.batch = batch.words  # never written again, so a device may alias it
         self.values: dict[str, Array] = {}
-        self.host_words = batch.words  # never written again, so a device may alias it
-        self.device_words: Array | None = None
         self.last: Promise | None = None  # the token of the executable enqueued last
 
 
 class JaxOutputs:
     """Results of one launch; there when its last executable has run."""
 
-    def __init__(self, launch: Launch, lane: JaxLane, names: tuple[str, ...]) -> None:
+    def __init__(self, launch: Launch, lane: JaxLane, fields: Fields) -> None:
         self.launch = launch.number
-        self._launch, self._lane, self._names = launch, lane, names
+        self._launch, self._lane, self._fields = launch, lane, fields
 
     def result(self) -> Mapping[str, np.ndarray]:
-        last, values = self._launch.last, self._launch.values
-        if last is not None:
-            last.await_dispatch()
-        if any(name not in values for name in self._names):  # never dispatched: this launch or one before it failed
+        if self._launch.last is not None:
+            self._launch.last.await_dispatch()
+        if OUTPUTS not in self._launch.values:  # never dispatched: this launch or one before it failed
             self._lane.check()
         try:
-            return {name: np.array(values[name]) for name in self._names}
+            return view(self._fields, np.array(self._launch.values[OUTPUTS]))
         except RuntimeError as error:
-            raise StageError(self.launch, "outputs", error) from error
+            raise StageError(self.launch, OUTPUTS, error) from error
 
 
 class JaxForward:
@@ -92,7 +92,7 @@ class JaxForward:
         current = self._current(launch)
         self._issue(current, Region.TAIL)
         self._launch = None
-        return JaxOutputs(current, self._lane, self.program.outputs)
+        return JaxOutputs(current, self._lane, self.executables[-1].outputs)
 
     def _current(self, launch: int) -> Launch:
         if self._launch is None or self._launch.number != launch:
@@ -120,9 +120,8 @@ class JaxForward:
         versions = [launch.versions[n] for n in segment.tables]
         try:
             arguments = [
-                *([self._words(launch, executable)] if segment.fields else []),
                 *(v.handle for v in versions),
-                *(self._value(launch, n, executable) for n in segment.takes),
+                *(self._value(launch, n, executable) for n in executable.takes),
                 *(self._state[n] for n in segment.state),
                 *executable.params,
             ]
@@ -138,24 +137,20 @@ class JaxForward:
                 self._tables.refused += 1
                 raise dead_handle(dead[0], launch.number, segment.label) from error
             raise StageError(launch.number, segment.label, error) from error
-        launch.values.update(zip(segment.gives, results, strict=False))
-        self._state.update(zip(segment.state, results[len(segment.gives) :], strict=False))
-        if executable is self.executables[-1]:
-            for name in self.program.outputs:
-                launch.values[name].copy_to_host_async()
+        launch.values.update(zip(executable.gives, results, strict=False))
+        self._state.update(zip(segment.state, results[len(executable.gives) :], strict=False))
+        if executable.outputs:
+            results[len(executable.gives) - 1].copy_to_host_async()  # the outputs come last
         return results[-1]
 
     @staticmethod
-    def _words(launch: Launch, executable: Executable) -> np.ndarray | Array:
-        """The batch, moved once to a device with memory of its own; the CPU client takes host memory as it is."""
-        if executable.device.platform == "cpu":
-            return launch.host_words
-        if launch.device_words is None:
-            launch.device_words = jax.device_put(launch.host_words, executable.device)
-        return launch.device_words
-
-    @staticmethod
-    def _value(launch: Launch, name: str, executable: Executable) -> Array:
+    def _value(launch: Launch, name: str, executable: Executable) -> np.ndarray | Array:
+        """A value where the executable runs, moved there once."""
+        if name == BATCH:
+            if executable.device.platform == "cpu":
+                return launch.batch  # the CPU client takes host memory as it is
+            if name not in launch.values:
+                launch.values[name] = jax.device_put(launch.batch, executable.device)
         value = launch.values[name]
         if value.device != executable.device:
             launch.values[name] = value = jax.device_put(value, executable.device)

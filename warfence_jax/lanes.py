@@ -171,8 +171,10 @@ class JaxLane:
         for promise in open_waits:
             self.await_dispatch(promise)
         self._waits += open_waits
-        for waits in self._next_waits.values():
-            waits += open_waits
+        for device, waits in self._next_waits.items():
+            # Work on the compute device sees tables only through values that come from the tables' device, so a token of
+            # that device need not be carried over: values are behind it already.
+            waits += [p for p in open_waits if device in (p.chain[1], self._joints.tables)]
 
     def _prune(self) -> bool:
         """Forget the waits that are over; True when none is left."""

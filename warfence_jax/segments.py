@@ -19,17 +19,18 @@ from warfence.program import ForwardProgram, Stage, Step
 class Segment:
     """Stages (and gates) that one executable runs.
 
-    on_tables: runs where the tables are. fields: uses the batch. takes: values of earlier segments. gives: values
-    that later segments take or that are outputs. ends_at_marker: the cut after the marker's stage follows.
+    on_tables: runs where the tables are. ends_at_marker: the cut after the marker's stage follows. takes: batch
+    fields and values of earlier segments. gives: values that later segments take. outputs: those of the program, in the
+    last segment.
     """
 
     steps: tuple[Step, ...]
     region: Region
     on_tables: bool
     ends_at_marker: bool
-    fields: bool
     takes: tuple[str, ...]
     gives: tuple[str, ...]
+    outputs: tuple[str, ...]
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -62,17 +63,16 @@ def cut(program: ForwardProgram, marker_after: str | None, gated: bool, split: b
         raise InputError(f"program '{program.name}': outputs {missing} are given by no stage")
     groups = [g for region in Region for g in _groups(program.steps(region, marker_after, gated), region, split)]
     segments: list[Segment] = []
-    later = set(program.outputs)
+    later: set[str] = set()
     for i in reversed(range(len(groups))):
         steps, region, on_tables = groups[i]
         stages = [step.stage for step in steps if step.stage is not None]
-        from_earlier = {name for group in groups[:i] for step in group[0] if step.stage for name in step.stage.gives}
-        outside = _taken_from_outside(stages)
-        takes = tuple(n for n in outside if n in from_earlier)
+        outputs = program.outputs if i + 1 == len(groups) else ()
+        takes = _taken_from_outside(stages, outputs)
         gives = _unique(n for s in stages for n in s.gives if n in later)
         marker = any(step.kind == "marker" for step in steps)
         kept = tuple(step for step in steps if step.kind != "marker")
-        segments.insert(0, Segment(kept, region, on_tables, marker, len(takes) < len(outside), takes, gives))
+        segments.insert(0, Segment(kept, region, on_tables, marker, takes, gives, outputs))
         later = (later - set(gives)) | set(takes)
     return tuple(segments)
 
@@ -98,14 +98,14 @@ def _groups(steps: Iterable[Step], region: Region, split: bool) -> Iterator[tupl
         yield [*group, *gates], region, bool(on_tables)
 
 
-def _taken_from_outside(stages: Iterable[Stage]) -> tuple[str, ...]:
-    """What the stages take that none of them gave before."""
+def _taken_from_outside(stages: Iterable[Stage], outputs: Iterable[str]) -> tuple[str, ...]:
+    """What the stages take, and then the outputs, that none of them gave before."""
     given: set[str] = set()
     outside: dict[str, None] = {}
     for stage in stages:
         outside.update(dict.fromkeys(n for n in stage.takes if n not in given))
         given.update(stage.gives)
-    return tuple(outside)
+    return _unique([*outside, *(n for n in outputs if n not in given)])
 
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:

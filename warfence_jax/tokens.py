@@ -69,7 +69,8 @@ class Record:
 class Joints:
     """The small things that every lane needs on each device: a zero token, and an executable that joins two tokens."""
 
-    def __init__(self, zeros: Mapping[Device, Array], joins: Mapping[Device, Compiled]) -> None:
+    def __init__(self, tables: Device, zeros: Mapping[Device, Array], joins: Mapping[Device, Compiled]) -> None:
+        self.tables = tables
         self.devices = tuple(zeros)
         self._zeros, self._joins = zeros, joins
 

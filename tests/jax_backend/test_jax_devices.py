@@ -51,7 +51,7 @@ def test_a_gpu_gives_the_tokens_of_the_reference(make_rig: MakeRig, threaded: bo
     }  # fmt: skip
     for executable in rig.compile("live", rows=2).executables:
         segment = executable.segment
-        first = segment.fields + len(segment.tables) + len(segment.takes)
+        first = len(segment.tables) + len(executable.takes)
         assert aliased_arguments(executable.compiled) == set(range(first, first + len(segment.state))), segment.label
 
 

@@ -33,7 +33,7 @@ def test_tables_that_are_read_at_the_head_of_the_replay_give_the_same_tokens(rig
 def test_each_executable_takes_over_the_memory_of_all_its_state(rig: Rig) -> None:
     for executable in rig.compile().executables:
         segment = executable.segment
-        first = segment.fields + len(segment.tables) + len(segment.takes)
+        first = len(segment.tables) + len(executable.takes)
         assert aliased_arguments(executable.compiled) == set(range(first, first + len(segment.state))), segment.label
     report = rig.backend.report()
     assert report["params_bytes"] == sum(w.nbytes for w in rig.weights.values())

@@ -45,11 +45,11 @@ def test_only_segments_up_to_the_boundary_take_tables_and_every_value_is_given_b
     boundary = make_attention(attention, (1, 3)).last_reader(ForwardMode.DECODE)
     segments = cut(made, boundary, gated=True, split=split)
     assert [s for segment in segments for s in segment.stages] == list(made.stages)
-    known: set[str] = set()
+    known = set(made.layout.fields)
     for segment in segments:
         assert known.issuperset(segment.takes)
         known |= set(segment.gives)
-    assert known.issuperset(made.outputs)
+    assert segments[-1].outputs == made.outputs
     cuts = [i for i, s in enumerate(segments) if s.ends_at_marker]
     assert len(cuts) == (boundary is not None)
     for i in cuts:
@@ -59,10 +59,12 @@ def test_only_segments_up_to_the_boundary_take_tables_and_every_value_is_given_b
 
 
 def test_values_that_nobody_needs_later_are_not_passed_on() -> None:
-    before, after = cut(program(), "swa_translate", gated=False, split=False)[1:3]
+    before, after, last = cut(program(), "swa_translate", gated=False, split=False)[1:]
     assert set(before.gives) == {"page_table", "swa_table", "swa_out_cache_loc"}
     assert after.gives == ("next_tokens", "margin")
     assert after.state == ("kv.0", "kv.1", "kv.2", "kv.3")
+    assert last.takes == ("next_tokens", "req_pool_indices", "margin")
+    assert (last.gives, last.outputs) == ((), ("next_tokens", "margin"))
 
 
 def test_a_gate_belongs_to_the_executable_behind_the_cut() -> None:

@@ -1,0 +1,43 @@
+"""Run as a program: tables on one CPU device, compute on another, as with a GPU. JAX must not have started before."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jax
+
+jax.config.update("jax_num_cpu_devices", 2)
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.jax_backend.conftest import Rig, check
+from tests.jax_backend.test_jax_gates import LANDINGS, landing
+from warfence_jax import backend
+from warfence_jax.devices import Devices
+
+
+def main() -> None:
+    """Tokens of the reference, with dispatch threads and without; then where writes land."""
+    tables, compute = jax.devices("cpu")
+    backend.find_devices = lambda device: Devices(tables, compute)
+    for threaded in (None, True):
+        rig = Rig((False, True), threaded=threaded)
+        check(rig, "live")
+        places = {e.segment.label: e.device for e in rig.compile("live", rows=2).executables}
+        assert places == {
+            "stage_inputs": compute, "page_table": tables, "embed..layer.0": compute, "swa_translate.1": tables,
+            "layer.1..sample": compute, "relay": compute,
+        }  # fmt: skip
+        rig.backend.close()
+    rig = Rig((True,))
+    for attention, policy, expected in LANDINGS:
+        forward = rig.compile(attention, gated=True, marker=policy == "in_graph")
+        seen = landing(rig, forward, policy)
+        assert seen == expected, (attention, policy, expected, seen)
+    report = rig.backend.report()
+    assert (report["writes_held"], report["writes_copied"], report["refused"]) == (0, 0, 0)
+    rig.backend.close()
+
+
+if __name__ == "__main__":
+    main()
