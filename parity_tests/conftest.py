@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from warfence.testing.small import SmallModel, make_engine, small_model
 from warfence.backend import Backend
 from warfence.backends import load
 from warfence.engine import Engine
+from warfence.testing.small import SmallModel, make_engine, small_model
 
 Target = tuple[str, str]
-BUILT_IN: tuple[Target, ...] = (("torch", "cpu"), ("jax", "cpu"), ("torch", "cuda"), ("jax", "cuda"))
+BUILT_IN: tuple[Target, ...] = (
+    ("strict", "cpu"), ("torch", "cpu"), ("jax", "cpu"), ("torch", "cuda"), ("jax", "cuda"),
+)  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

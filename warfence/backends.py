@@ -14,11 +14,16 @@ from warfence.errors import InputError
 GROUP = "warfence.backends"
 # For a bare checkout, where nothing is installed and so no entry point is seen.
 BUILT_IN = {"torch": "warfence_torch.backend:TorchBackend", "jax": "warfence_jax.backend:JaxBackend"}
+# Always known, never offered as a choice: for tests of suites and fences, not for serving.
+REFERENCE = {"strict": "warfence.testing.strict.backend:StrictBackend"}
 INSTALL = {"torch": "pip install 'warfence[torch]'", "jax": "pip install 'warfence[jax]'"}
 
 
 def available() -> dict[str, str]:
-    """Backend name -> "package.module:attribute". Installed entry points win over the built-in table."""
+    """Backend name -> "package.module:attribute". Installed entry points win over the built-in table.
+
+    The strict reference backend is not among them: `load` knows it, nobody serves with it.
+    """
     return BUILT_IN | {e.name: e.value for e in entry_points(group=GROUP)}
 
 
@@ -29,10 +34,11 @@ def load(name: str) -> Callable[..., Backend]:
     itself is missing.
     """
     known = available()
-    target = known.get(name, name if ":" in name else "")
+    target = (REFERENCE | known).get(name, name if ":" in name else "")
     if not target:
         raise InputError(
-            f"unknown backend '{name}'; known: {', '.join(sorted(known))}, or a dotted path 'pkg.mod:attr'"
+            f"unknown backend '{name}'; known: {', '.join(sorted(known))}, or a dotted path 'pkg.mod:attr', "
+            f"or for tests: {', '.join(REFERENCE)}"
         )
     module, _, attribute = target.partition(":")
     if name in INSTALL and find_spec(name) is None:

@@ -1,0 +1,147 @@
+"""A third backend in one file: numpy kernels on worker threads. Read it from top to bottom; there is no more to it.
+
+    pytest parity_tests --backend examples.threads_backend:ThreadsBackend
+
+Given: `WorkerLane` (a queue with its own thread), `HostEvent` (a point that a lane reaches), `HostGates`, and `bind`, which
+runs one stage. Left to write: what follows. `warfence backends new NAME` writes the empty form of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+
+import numpy as np
+
+from warfence.backend import FORWARD, ArraySpec, Capabilities, Marker
+from warfence.batch import Batch
+from warfence.errors import InputError, StageError
+from warfence.gates import HostGates
+from warfence.lanes import HostEvent, WorkerLane
+from warfence.modes import Region
+from warfence.program import START, ForwardProgram
+from warfence.testing.kernels import Array, bind
+
+
+class Tables:
+    """Step 1, the shared tables. A write is enqueued here, and lands when the lane's thread comes to it.
+    Nothing in this class protects a reader: that is the fence's task, and the reason that there is one."""
+
+    def __init__(self, specs: Mapping[str, ArraySpec]) -> None:
+        self.arrays: dict[str, Array] = {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
+        self._writers: set[WorkerLane] = set()
+
+    def write(self, lane: WorkerLane, name: str, cells: Array, values: Array) -> None:
+        if name not in self.arrays:
+            raise InputError(f"no table '{name}'; tables: {', '.join(self.arrays)}")
+        lane.check()
+        self._writers.add(lane)
+        lane.submit(lambda: self.arrays[name].put(cells, values))
+
+    def snapshot_to_host(self, name: str) -> Array:
+        for lane in self._writers:
+            lane.synchronize()
+        return self.arrays[name].copy()
+
+
+class Outputs(Future[dict[str, Array]]):
+    """Step 2, the results of one launch: a future, whose `result` is the one place in a step where the host waits."""
+
+    launch: int
+
+
+class Forward:
+    """Step 3, the forward: three regions, each enqueued here and run later by the forward lane's thread.
+    `program.steps` says what a region does, in order: stages, the marker, gates. To capture is to keep that list."""
+
+    def __init__(self, program: ForwardProgram, backend: ThreadsBackend, marker: str | None, gated: bool) -> None:
+        self.program, self._lane = program, backend.lane(FORWARD)
+        self.marker = Marker(marker) if marker is not None else None
+        self.gates = HostGates(program.gate_positions()) if gated else None
+        self._read_done = HostEvent()  # of the marker: one event, armed anew by each replay
+        self._calls = {stage.name: bind(stage, backend.fixed) for stage in program.stages}
+        self._steps = {region: program.steps(region, marker, gated) for region in Region}
+        self._workspace: dict[str, Array] = {}
+
+    def load_batch(self, batch: Batch, launch: int) -> None:
+        self._lane.check()
+        fields = {name: batch.view(name) for name in batch.layout.fields}  # views: the batch is never written again
+        self._lane.submit(lambda: self._workspace.update(fields))
+        self._lane.submit(lambda: self._run(Region.LOAD_BATCH, launch))
+
+    def replay(self, launch: int) -> None:
+        self._lane.check()
+        # Armed on the host, now: a wait that is called later waits for this launch, not for the one before.
+        generation = self._read_done.arm(launch)
+        self._lane.submit(lambda: self._run(Region.REPLAY, launch, generation))
+        # When a stage fails, the marker is never reached. Complete it all the same, or the schedule lane hangs.
+        self._lane.submit(lambda: self._read_done.complete(generation), always=True)
+        if self.marker is not None:
+            self.marker.issued(launch, self._read_done)  # only from here on is there a ticket to hand over
+
+    def tail(self, launch: int) -> Outputs:
+        self._lane.check()
+        outputs = Outputs()
+        outputs.launch = launch
+        self._lane.submit(lambda: self._run(Region.TAIL, launch))
+        self._lane.submit(lambda: outputs.set_result({n: self._workspace[n].copy() for n in self.program.outputs}))
+        self._lane.submit(lambda: outputs.done() or outputs.set_exception(self._lane.failure), always=True)
+        return outputs
+
+    def _run(self, region: Region, launch: int, generation: int = 0) -> None:
+        at = START
+        try:
+            for step in self._steps[region]:
+                at = step.name
+                if step.kind == "stage":
+                    self._calls[at](self._workspace)
+                elif step.kind == "marker":
+                    self._read_done.complete(generation)  # the read boundary: from here on the tables may be written
+                elif self.gates is not None:
+                    self.gates.pass_through(at)
+        except Exception as error:
+            if self.gates is not None:
+                self.gates.abort()  # nobody will reach a gate any more
+            raise StageError(launch, at, error) from error
+
+
+class ThreadsBackend:
+    """Step 4, the backend: says what it can do, keeps the arrays, and makes the parts above."""
+
+    name = "threads"
+    capabilities = Capabilities(external_markers=True, guards_writes=False, gates=True, precise_release=True)
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device, self.compilations = device, 0
+        self._lanes: dict[str, WorkerLane] = {}
+        self.fixed: dict[str, Array] = {}  # tables, weights and state: arrays that never move
+
+    def lane(self, name: str) -> WorkerLane:
+        if name not in self._lanes:
+            self._lanes[name] = WorkerLane(name)
+        return self._lanes[name]
+
+    def tables(self, specs: Mapping[str, ArraySpec]) -> Tables:
+        made = Tables(specs)
+        self.fixed |= made.arrays
+        return made
+
+    def load(self, params: Mapping[str, Array], state: Mapping[str, ArraySpec]) -> None:
+        self.fixed |= {name: array.copy() for name, array in params.items()}
+        self.fixed |= {name: np.zeros(spec.shape, spec.dtype) for name, spec in state.items()}
+
+    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> Forward:
+        program.index(marker_after or START)  # a stage that does not exist: InputError with the nearest names
+        self.compilations += 1
+        return Forward(program, self, marker_after, gated)
+
+    def state_to_host(self, name: str) -> np.ndarray:
+        self.lane(FORWARD).synchronize()
+        return self.fixed[name].copy()
+
+    def report(self) -> Mapping[str, object]:
+        return {"numpy": np.__version__, "donation": "none: written in place", "refused": 0}
+
+    def close(self) -> None:
+        for lane in self._lanes.values():
+            lane.close()
