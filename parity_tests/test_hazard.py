@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from warfence.testing.small import SIZES, SmallModel, first_difference, make_engine, serve
 from warfence.attention import make_attention
 from warfence.backend import FORWARD, SCHEDULE, Backend, Forward
 from warfence.batch import BatchLayout, BatchRow, pack
@@ -20,6 +19,7 @@ from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_lay
 from warfence.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
 from warfence.policy import Decision
 from warfence.program import START, ForwardProgram
+from warfence.testing.small import SIZES, SmallModel, first_difference, make_engine, serve
 
 MakeBackend = Callable[..., Backend]
 Engines = Callable[..., Engine]

@@ -17,9 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("attention", KINDS)
-def test_tokens_do_not_depend_on_the_fence(
-    target: Target, engines: Engines, small: SmallModel, attention: str
-) -> None:
+def test_tokens_do_not_depend_on_the_fence(target: Target, engines: Engines, small: SmallModel, attention: str) -> None:
     """Within a backend the three are equal without excuse; to the reference only a near tie may differ, and is said."""
     engine = engines(target, attention=attention)
     fine, summary = serve(engine, fence=FenceMode.FINE)

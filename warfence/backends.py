@@ -18,6 +18,9 @@ BUILT_IN = {"torch": "warfence_torch.backend:TorchBackend", "jax": "warfence_jax
 REFERENCE = {"strict": "warfence.testing.strict.backend:StrictBackend"}
 INSTALL = {"torch": "pip install 'warfence[torch]'", "jax": "pip install 'warfence[jax]'"}
 
+# Options that leave the shared tables to the fence alone, where a runtime would guard them by itself.
+UNGUARDED: dict[str, dict[str, str]] = {"jax": {"tables": "aliased"}}
+
 
 def available() -> dict[str, str]:
     """Backend name -> "package.module:attribute". Installed entry points win over the built-in table.

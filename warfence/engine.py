@@ -74,19 +74,6 @@ class EngineConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The neutral classes that an engine is made of. Mutants replace one, to see that a law notices."""
-
-    planner: type[Planner] = Planner
-    runner: type[Runner] = Runner
-    barrier: type[WarBarrier] = WarBarrier
-    scheduler: type[Scheduler] = Scheduler
-
-
-DEFAULT_PARTS = Parts()
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
     """What a run did. Seconds and microseconds are host time."""
 
@@ -114,9 +101,8 @@ class Engine:
         weights: Weights,
         backend: Backend,
         spec: SpecAlgorithm = NO_SPEC,
-        parts: Parts = DEFAULT_PARTS,
     ) -> None:
-        self.config, self.model, self.backend, self.parts = config, model, backend, parts
+        self.config, self.model, self.backend = config, model, backend
         self.limits = config.limits(model)
         attention = make_attention(config.attention, sliding_layers(model))
         self.fence = FencePlan(attention, spec, os.environ.get(PREFILL_READ_DONE) == "1", config.markers)
@@ -165,14 +151,14 @@ class Engine:
         fence = self.config.fence if fence is None else fence
         serial = self.config.serial if serial is None else serial
         schedule, forward = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
-        planner = self.parts.planner(self.limits, self.tables, schedule)
+        planner = Planner(self.limits, self.tables, schedule)
         for request in requests:
             planner.check(request)
-        runner = self.parts.runner("target", forward, schedule)
+        runner = Runner("target", forward, schedule)
         forced_coarse = os.environ.get(FORCE_COARSE) == "1" and fence is FenceMode.FINE
-        barrier = self.parts.barrier(FenceMode.COARSE if forced_coarse else fence)
+        barrier = WarBarrier(FenceMode.COARSE if forced_coarse else fence)
         forced = None if serial else self._forced_order()
-        scheduler = self.parts.scheduler(
+        scheduler = Scheduler(
             planner, self.forwards, runner, barrier, schedule, forward,
             eos_ids=frozenset(self.model.eos_ids), on_token=on_token, launches=self._launches, forced_order=forced,
         )  # fmt: skip

@@ -49,14 +49,14 @@ class Prober:
 
     def __init__(
         self, backend: Backend, tables: SharedTables, planned: PlannedForward, batch: Batch, scratch: Scratch,
-        launches: Iterator[int], runner: type[Runner] = Runner, barrier: type[WarBarrier] = WarBarrier,
+        launches: Iterator[int],
     ) -> None:  # fmt: skip
         if planned.forward.gates is None:
             raise FenceError(f"'{planned.forward.program.name}' has no gates: compile it with gated=True to probe it")
         self._gates = planned.forward.gates
         self._program = planned.forward.program
         self._tables, self._planned, self._batch, self._scratch = tables, planned, batch, scratch
-        self._launches, self._runner, self._barrier = launches, runner, barrier
+        self._launches = launches
         self._schedule, self._forward = backend.lane(SCHEDULE), backend.lane(FORWARD)
         self._value = 0
         self.trials = 0
@@ -92,7 +92,7 @@ class Prober:
         """(barrier opened, write landed) with the forward held at this gate."""
         self.trials += 1
         number = next(self._launches)
-        runner, barrier = self._runner("probe", self._forward, self._schedule), self._barrier(fence)
+        runner, barrier = Runner("probe", self._forward, self._schedule), WarBarrier(fence)
         self._gates.close(position)
         try:
             outputs = runner.execute(self._planned, self._batch, number)

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from warfence.attention import make_attention
-from warfence.backend import SCHEDULE, Backend, SharedTables
-from warfence.batch import Batch, BatchLayout, BatchRow, pack
-from warfence.errors import WarfenceError
-from warfence.forwards import FencePlan, PlannedForward
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
-from warfence.modes import ForwardMode
-from warfence.probe import Prober, Release, Scratch
+from warfence.model.config import ModelConfig
+from warfence.probe import END, Release
 from warfence.program import ForwardProgram
-from warfence.testing.cells import BATCHES, DONATION, FENCES, Cell, expected_release
-from warfence.testing.small import SmallModel
-
-MakeBackend = Callable[[], Backend]
-CONTEXT, CHUNK, SPARE_ROW = 32, 4, max(BATCHES) + 1
+from warfence.testing.cells import DONATION, FENCES, FINE, Cell, expected_release
+from warfence.testing.honesty import forward_lies, release_lies, what_failed
+from warfence.testing.rig import CONTEXT, SPARE_ROW, MakeBackend, Rig, batch_of, layout, program_of
 
 
 @dataclass(slots=True)
 class CellResult:
-    """One cell on all backends. `release[backend]` is None where the cell does not apply there; `notes` says why."""
+    """One cell on all backends. Boundary, policy and expected release are those of a backend that has what it takes.
+
+    `release[backend]` is None where nothing was measured; `notes` says why, or what else is to be known of that backend.
+    """
 
     cell: Cell
     boundary: str
@@ -44,6 +37,11 @@ class CellResult:
         """Sound everywhere, equal everywhere, and where the rules put it; so a fine ticket is precise too."""
         return self.sound and self.parity and self.as_expected
 
+    def fail(self, name: str, why: str) -> None:
+        """Nothing was measured on this backend although it should have been, so nothing is claimed of the cell."""
+        self.release[name], self.notes[name] = None, why
+        self.sound = self.precise = self.parity = self.as_expected = False
+
     def to_json(self) -> dict[str, object]:
         releases = {n: None if r is None else {"opened": r.opened, "landed": r.landed} for n, r in self.release.items()}
         return {
@@ -54,62 +52,14 @@ class CellResult:
         }  # fmt: skip
 
 
-class Rig:
-    """One backend with the small model, ready to compile and probe the forwards of cells. Compiled once per shape."""
-
-    def __init__(self, backend: Backend, small: SmallModel) -> None:
-        self.backend, self.small = backend, small
-        config, rows, slots = small.config, SPARE_ROW + 1, SPARE_ROW * CONTEXT
-        self.tables: SharedTables = backend.tables(table_specs(config, CONTEXT, rows, slots))
-        backend.load(small.weights, state_specs(config, rows, slots, slots))
-        self._launches = itertools.count(1)
-        self._made: dict[tuple[object, ...], PlannedForward] = {}
-        self._fill_tables(slots)
-
-    def planned(self, cell: Cell) -> tuple[PlannedForward, str | None]:
-        """The gated forward of a cell with its decision, and the stage that its marker stands after."""
-        attention = make_attention(cell.attention, sliding_layers(self.small.config))
-        fence = FencePlan(attention, prefill_enabled=cell.mode.prefill_enabled, markers=cell.marker)
-        mode, stage = cell.mode.mode, fence.marker_stage(cell.mode.mode)
-        key = (mode, cell.attention, stage, cell.batch)
-        if key not in self._made:
-            program = build(self.small.config, attention, mode, layout(cell), sampled=False)
-            forward = self.backend.compile(program, marker_after=stage, gated=True)
-            self._made[key] = PlannedForward(forward, fence.decide(mode, forward.marker is not None))
-        forward = self._made[key].forward
-        marker = forward.marker.stage if forward.marker is not None else None
-        return PlannedForward(forward, fence.decide(mode, marker is not None)), marker
-
-    def prober(self, cell: Cell) -> Prober:
-        """A prober of the cell's forward. Its scratch cell lies in a row that no batch uses."""
-        planned, _ = self.planned(cell)
-        scratch = Scratch(REQ_TO_TOKEN, SPARE_ROW * CONTEXT)
-        return Prober(self.backend, self.tables, planned, batch_of(cell), scratch, self._launches)
-
-    def _fill_tables(self, slots: int) -> None:
-        """Every position of every row has a slot of its own, mapped to the same number in the sliding pool."""
-        schedule = self.backend.lane(SCHEDULE)
-        cells = np.arange(CONTEXT, SPARE_ROW * CONTEXT, dtype=np.int32)
-        self.tables.write(schedule, REQ_TO_TOKEN, cells, cells - CONTEXT + 1)
-        every = np.arange(1, slots, dtype=np.int32)
-        self.tables.write(schedule, FULL_TO_SWA, every, every)
-
-
-def layout(cell: Cell) -> BatchLayout:
-    return BatchLayout(cell.batch, 1 if cell.mode.mode is ForwardMode.DECODE else CHUNK)
-
-
-def batch_of(cell: Cell) -> Batch:
-    """Rows 1..batch with valid tokens and slots."""
-    shape = layout(cell)
-    prefix = CHUNK if cell.mode.later_chunk else 0
-
-    def row(i: int) -> BatchRow:
-        first = (i - 1) * CONTEXT + prefix + 1
-        slots = tuple(range(first, first + shape.queries))
-        return BatchRow(i, prefix, tuple(range(shape.queries)), slots, False, 0.0, 1.0, 0.0)
-
-    return pack(shape, [row(i) for i in range(1, cell.batch + 1)])
+def blank(cell: Cell, config: ModelConfig) -> CellResult:
+    """The cell with what the rules say about it, and nothing measured yet."""
+    program, fence = program_of(cell, config)
+    stage = fence.marker_stage(cell.mode.mode)
+    policy = fence.decide(cell.mode.mode, stage is not None).policy
+    boundary = program.read_boundary()
+    expected = expected_release(cell, program, policy, stage)
+    return CellResult(cell, boundary.name if boundary else "none", policy.value, expected)
 
 
 def run_matrix(rigs: Mapping[str, Rig], cells: Sequence[Cell]) -> Iterator[CellResult]:
@@ -118,44 +68,77 @@ def run_matrix(rigs: Mapping[str, Rig], cells: Sequence[Cell]) -> Iterator[CellR
         yield run_cell(rigs, cell)
 
 
-def run_cell(rigs: Mapping[str, Rig], cell: Cell) -> CellResult:
-    """Probe one cell on every backend and judge it."""
-    result: CellResult | None = None
+def run_cell(rigs: Mapping[str, Rig], cell: Cell, marker_after: str | None = None) -> CellResult:
+    """Probe one cell on every backend and judge it. A backend that fails fails the cell; its rig is made anew."""
+    assert rigs, "run_cell needs at least one rig"
+    result = blank(cell, next(iter(rigs.values())).small.config)
+    comparable: set[tuple[str, ...]] = set()
     for name, rig in rigs.items():
-        planned, marker = rig.planned(cell)
-        program = planned.forward.program
-        boundary = program.read_boundary()
-        expected = expected_release(cell, program, planned.decision.policy, marker)
-        if result is None:
-            result = CellResult(cell, boundary.name if boundary else "none", planned.decision.policy.value, expected)
-        if cell.fence == DONATION and not rig.backend.capabilities.guards_writes:
-            result.release[name] = None
-            result.notes[name] = rig.backend.capabilities.reasons.get("guards_writes", "the runtime guards no write")
-            continue
         try:
-            release = rig.prober(cell).release(FENCES[cell.fence])
-        except WarfenceError as error:
-            result.release[name], result.notes[name] = None, str(error)
-            result.as_expected = False
+            release = probe_cell(result, name, rig, marker_after)
+        except Exception as error:  # of a backend under test: whatever it is, it is this cell's result
+            result.fail(name, what_failed(error))
+            with suppress(Exception):  # the next cell says so
+                rig.renew()
             continue
-        result.release[name] = release
-        judge(result, program, release, expected)
-    assert result is not None, "run_cell needs at least one rig"
-    landed = {r.landed for r in result.release.values() if r is not None}
-    result.parity = len(landed) <= 1
+        if release is not None:
+            comparable.add(release)
+    result.parity &= len(comparable) <= 1
     return result
 
 
-def judge(result: CellResult, program: ForwardProgram, release: Release, expected: str) -> None:
-    """Compare a measured release with the boundary (sound, precise) and with the rules (as expected)."""
-    order = [*program.gate_positions(), "end"]
+def probe_cell(result: CellResult, name: str, rig: Rig, marker_after: str | None = None) -> tuple[str, ...] | None:
+    """Measure and judge one cell on one backend; returns what must be equal on all backends, None where nothing must.
+
+    What the backend says that it cannot do is left out or degrades, with a note. What it says and does not do fails.
+    """
+    cell, capabilities = result.cell, rig.backend.capabilities
+    if cell.fence == DONATION and not capabilities.guards_writes:
+        result.release[name] = None
+        result.notes[name] = capabilities.reasons.get("guards_writes", "the runtime guards no write")
+        return None
+    planned, marker = rig.planned(cell, marker_after)
+    program, fence = program_of(cell, rig.small.config)
+    wanted = marker_after or fence.marker_stage(cell.mode.mode)
+    if lies := forward_lies(capabilities, planned.forward, wanted):
+        result.fail(name, lies)
+        return None
+    if not capabilities.gates:
+        result.release[name] = None
+        result.notes[name] = capabilities.reasons.get("gates", "it has no gates, so nothing can be measured")
+        return None
+    release = rig.prober(cell, marker_after).release(FENCES[cell.fence])
+    result.release[name] = release
+    expected = expected_release(cell, program, planned.decision.policy, marker and fence.marker_stage(cell.mode.mode))
+    late_by_nature = cell.fence == FINE and not capabilities.precise_release
+    judge(result, program, release, expected, late_by_nature)
+    if lies := release_lies(capabilities, cell, program, release, expected):
+        result.notes[name], result.as_expected = lies, False
+    elif expected != result.expected:
+        reason = capabilities.reasons.get("external_markers", "it makes no marker")
+        result.notes[name] = f"policy {planned.decision.policy.value} instead of {result.policy}: {reason}"
+    elif late_by_nature and release.landed != expected:
+        result.notes[name] = capabilities.reasons.get("precise_release", "its runtime cannot be precise")
+    else:
+        return (release.landed,) if cell.fence == DONATION else (release.opened, release.landed)
+    return None
+
+
+def judge(result: CellResult, program: ForwardProgram, release: Release, expected: str, may_be_late: bool) -> None:
+    """Compare a measured release with the boundary (sound, precise) and with the rules (as expected).
+
+    A barrier that opens too early is unsound also where the runtime then holds the write by itself.
+    """
+    order = [*program.gate_positions(), END]
     boundary = order.index(result.boundary) if result.boundary != "none" else 0
-    landed = order.index(release.landed)
-    result.sound &= landed >= boundary
+    landed, opened = order.index(release.landed), order.index(release.opened)
+    fenced = result.cell.fence != DONATION
+    result.sound &= landed >= boundary and (not fenced or opened >= boundary)
     result.precise &= landed == boundary
-    result.as_expected &= release.landed == expected
-    if result.cell.fence != DONATION:
-        result.as_expected &= release.opened == expected
+    result.as_expected &= may_be_late or release.landed == expected
+    result.as_expected &= not fenced or release.opened == expected
 
 
-__all__ = ["CellResult", "MakeBackend", "Rig", "run_cell", "run_matrix"]
+__all__ = [
+    "CONTEXT", "SPARE_ROW", "CellResult", "MakeBackend", "Rig", "batch_of", "blank", "layout", "run_cell", "run_matrix",
+]  # fmt: skip

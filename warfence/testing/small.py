@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warfence.backend import Backend
-from warfence.engine import DEFAULT_PARTS, Engine, EngineConfig, Parts, Summary
+from warfence.engine import Engine, EngineConfig, Summary
 from warfence.model.config import ModelConfig
 from warfence.model.reference import ReferenceModel
 from warfence.model.weights import Weights, random_weights
@@ -57,9 +57,9 @@ def small_model() -> SmallModel:
     return SmallModel(config, weights, expected)
 
 
-def make_engine(small: SmallModel, backend: Backend, parts: Parts = DEFAULT_PARTS, **config: Any) -> Engine:
+def make_engine(small: SmallModel, backend: Backend, **config: Any) -> Engine:
     """An engine for the small model, warmed up."""
-    engine = Engine(EngineConfig(**{**SIZES, **config}), small.config, small.weights, backend, parts=parts)
+    engine = Engine(EngineConfig(**{**SIZES, **config}), small.config, small.weights, backend)
     try:
         for _ in engine.warm_up():
             pass

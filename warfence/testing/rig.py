@@ -1,0 +1,123 @@
+"""One backend under the small model, with its tables filled and its gated forwards made: what probes and laws run on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+
+from warfence.attention import make_attention
+from warfence.backend import FORWARD, SCHEDULE, Backend, Forward, SharedTables
+from warfence.batch import Batch, BatchLayout, BatchRow, pack
+from warfence.forwards import FencePlan, PlannedForward
+from warfence.model.config import ModelConfig
+from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.modes import ForwardMode
+from warfence.probe import Prober, Scratch
+from warfence.program import ForwardProgram
+from warfence.testing.cells import BATCHES, Cell
+from warfence.testing.small import SmallModel
+
+MakeBackend = Callable[[], Backend]
+CONTEXT, CHUNK, SPARE_ROW = 32, 4, max(BATCHES) + 1
+ALIVE_S = 1.0  # how long a lane is given to become idle, after a failure, before it counts as dead
+
+
+class Rig:
+    """One backend with the small model, ready to compile and probe the forwards of cells. Compiled once per shape.
+
+    `remake` makes another such backend, for when a forward died in this one.
+    """
+
+    def __init__(self, backend: Backend, small: SmallModel, remake: MakeBackend | None = None) -> None:
+        self.small, self._remake = small, remake
+        self._launches = itertools.count(1)
+        self._start(backend)
+
+    def _start(self, backend: Backend) -> None:
+        config, rows, slots = self.small.config, SPARE_ROW + 1, SPARE_ROW * CONTEXT
+        self.backend = backend
+        self.tables: SharedTables = backend.tables(table_specs(config, CONTEXT, rows, slots))
+        backend.load(self.small.weights, state_specs(config, rows, slots, slots))
+        self._made: dict[tuple[object, ...], Forward] = {}
+        self._fill_tables(slots)
+
+    def planned(self, cell: Cell, marker_after: str | None = None) -> tuple[PlannedForward, str | None]:
+        """The gated forward of a cell with its decision, and the stage that its marker stands after.
+
+        marker_after: plant the marker there, and not where the attention backend declares that its reads end.
+        """
+        program, fence = program_of(cell, self.small.config)
+        stage = marker_after or fence.marker_stage(cell.mode.mode)
+        key = (cell.mode.mode, cell.attention, stage, cell.batch)
+        if key not in self._made:
+            self._made[key] = self.backend.compile(program, marker_after=stage, gated=True)
+        forward = self._made[key]
+        marker = forward.marker.stage if forward.marker is not None else None
+        return PlannedForward(forward, fence.decide(cell.mode.mode, marker is not None)), marker
+
+    def prober(self, cell: Cell, marker_after: str | None = None) -> Prober:
+        """A prober of the cell's forward. Its scratch cell lies in a row that no batch uses."""
+        planned, _ = self.planned(cell, marker_after)
+        scratch = Scratch(REQ_TO_TOKEN, SPARE_ROW * CONTEXT)
+        return Prober(self.backend, self.tables, planned, batch_of(cell), scratch, self._launches)
+
+    def renew(self) -> None:
+        """Start anew on a fresh backend when a lane of this one is dead. Called after a failure."""
+        if self._remake is None or self._alive():
+            return
+        with suppress(Exception):  # what is dead may fail to close too
+            self.backend.close()
+        self._start(self._remake())
+
+    def _alive(self) -> bool:
+        try:
+            for lane in (self.backend.lane(FORWARD), self.backend.lane(SCHEDULE)):
+                if not lane.settle(ALIVE_S):
+                    return False
+                lane.synchronize()
+        except Exception:
+            return False
+        return True
+
+    def next_launch(self) -> int:
+        """A launch number that this backend has not seen."""
+        return next(self._launches)
+
+    def _fill_tables(self, slots: int) -> None:
+        """Every position of every row has a slot of its own, mapped to the same number in the sliding pool."""
+        schedule = self.backend.lane(SCHEDULE)
+        cells = np.arange(CONTEXT, SPARE_ROW * CONTEXT, dtype=np.int32)
+        self.tables.write(schedule, REQ_TO_TOKEN, cells, cells - CONTEXT + 1)
+        every = np.arange(1, slots, dtype=np.int32)
+        self.tables.write(schedule, FULL_TO_SWA, every, every)
+
+
+def layout(cell: Cell) -> BatchLayout:
+    """The shape of a cell's batch: one token a row when it decodes, a chunk when it extends."""
+    return BatchLayout(cell.batch, 1 if cell.mode.mode is ForwardMode.DECODE else CHUNK)
+
+
+def batch_of(cell: Cell, from_relay: bool = False) -> Batch:
+    """Rows 1..batch with valid tokens and slots."""
+    shape = layout(cell)
+    prefix = CHUNK if cell.mode.later_chunk else 0
+
+    def row(i: int) -> BatchRow:
+        first = (i - 1) * CONTEXT + prefix + 1
+        slots = tuple(range(first, first + shape.queries))
+        return BatchRow(i, prefix, tuple(range(5, 5 + shape.queries)), slots, from_relay, 0.0, 1.0, 0.0)
+
+    return pack(shape, [row(i) for i in range(1, cell.batch + 1)])
+
+
+def program_of(cell: Cell, config: ModelConfig) -> tuple[ForwardProgram, FencePlan]:
+    """The program of a cell, and what is decided about its fence. Needs no backend."""
+    attention = make_attention(cell.attention, sliding_layers(config))
+    fence = FencePlan(attention, prefill_enabled=cell.mode.prefill_enabled, markers=cell.marker)
+    return build(config, attention, cell.mode.mode, layout(cell), sampled=False), fence
+
+
+__all__ = ["CHUNK", "CONTEXT", "SPARE_ROW", "MakeBackend", "Rig", "batch_of", "layout", "program_of"]
