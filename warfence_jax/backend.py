@@ -1,4 +1,4 @@
-"""The JAX backend: CPU (lanes with dispatch threads), and a GPU with its tables on the CPU client."""
+"""The JAX backend: CPU, and a GPU with its tables on the CPU client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from warfence_jax.tokens import Joints
 TABLES = ("donated", "aliased")
 UNGUARDED = "aliased tables are host memory that is written in place; only the fence protects them"
 ONE_THREAD = (
-    "the CPU client runs what one thread dispatches in order, so no write overtakes a forward; leave threaded=None"
+    "the CPU client runs what one thread dispatches in order: no write overtakes a forward; leave threaded=True"
 )
 
 
@@ -37,21 +37,22 @@ class JaxBackend:
     """Implements `warfence.backend.Backend`.
 
     device: "cpu", or "gpu" = "cuda". tables: "donated" (the runtime guards writes too) or "aliased" (only the fence
-    does). threaded: dispatch threads for the lanes; None: where they are needed, which is on CPU, for aliased tables,
-    and for gates.
+    does). threaded: each lane dispatches on its own thread. False: in the caller's, which then pays for each dispatch,
+    and on a GPU waits for the forward where a barrier is coarse (`warfence_jax.lanes` says why). Gates need threads, so
+    the first gated forward starts them.
     """
 
     name = "jax"
 
-    def __init__(self, device: str = "cpu", *, tables: str = "donated", threaded: bool | None = None) -> None:
+    def __init__(self, device: str = "cpu", *, tables: str = "donated", threaded: bool = True) -> None:
         if tables not in TABLES:
             raise InputError(f"backend jax: unknown kind of tables '{tables}'; choose one of: {', '.join(TABLES)}")
         self.devices = find_devices(device)
         self.device = "cuda" if self.devices.split else "cpu"
         self._kind = tables
-        self._threaded = (not self.devices.split or tables == "aliased") if threaded is None else threaded
-        if tables == "aliased" and not self._threaded:
-            raise InputError("backend jax: aliased tables are written by a lane's thread; leave threaded=None")
+        self._threaded = threaded
+        if tables == "aliased" and not threaded:
+            raise InputError("backend jax: aliased tables are written by a lane's thread; leave threaded=True")
         self._compiler = Compiler()
         self._joints = self._make_joints()
         self._lanes: dict[str, JaxLane] = {}

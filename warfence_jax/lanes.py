@@ -6,8 +6,11 @@ with a dispatch thread it exists on the host before the executable that gives it
 needs it waits for that DISPATCH only.
 
 On the CPU client programs dispatched by one thread run in order, so a lane that overlaps another is a live thread.
-Where the clients differ (tables on the CPU, compute on a GPU) the lanes dispatch in the caller's thread. Then a lane
-has one chain per device; what crosses between them is ordered by the values that cross.
+Where the clients differ (tables on the CPU, compute on a GPU) a lane has one chain per device; what crosses between
+them is ordered by the values that cross. There one thread would do for the order, but not for the caller: a copy between
+clients blocks whoever asks for it until its source is there (a coarse barrier, say, takes a token from the GPU to the
+CPU), and XLA:GPU launches every kernel from the thread that dispatches. Seen on an H200 machine, 24 layers, 0.5 ms of
+planning a step: 3.3 ms a step with dispatch threads, 4.7 ms without; at 4 layers 2.8 ms and 2.4 ms.
 """
 
 from __future__ import annotations
