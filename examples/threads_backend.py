@@ -71,10 +71,9 @@ class Forward:
 
     def replay(self, launch: int) -> None:
         self._lane.check()
-        # Armed on the host, now: a wait that is called later waits for this launch, not for the one before.
-        generation = self._read_done.arm(launch)
+        generation = self._read_done.arm(launch)  # at the call: waits from now on are for this launch
         self._lane.submit(lambda: self._run(Region.REPLAY, launch, generation))
-        # When a stage fails, the marker is never reached. Complete it all the same, or the schedule lane hangs.
+        # A failing stage never reaches the marker. Complete it all the same, or the schedule lane hangs.
         self._lane.submit(lambda: self._read_done.complete(generation), always=True)
         if self.marker is not None:
             self.marker.issued(launch, self._read_done)  # only from here on is there a ticket to hand over
@@ -109,7 +108,10 @@ class ThreadsBackend:
     """Step 4, the backend: says what it can do, keeps the arrays, and makes the parts above."""
 
     name = "threads"
-    capabilities = Capabilities(external_markers=True, guards_writes=False, gates=True, precise_release=True)
+    capabilities = Capabilities(
+        external_markers=True, guards_writes=False, gates=True, precise_release=True,
+        reasons={"guards_writes": "tables are written in place; only the fence protects them"},
+    )  # fmt: skip
 
     def __init__(self, device: str = "cpu") -> None:
         self.device, self.compilations = device, 0
