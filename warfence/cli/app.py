@@ -11,7 +11,7 @@ from warfence import __version__
 
 def build_app() -> typer.Typer:
     """Put the commands together. Nothing here imports a framework: `warfence --help` stays quick."""
-    from warfence.cli.backends import backends
+    from warfence.cli.backends_new import backends_group
     from warfence.cli.demo import demo
     from warfence.cli.doctor import doctor
     from warfence.cli.serve import serve
@@ -22,8 +22,9 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (demo, serve, doctor, backends):
+    for command in (demo, serve, doctor):
         app.command()(command)
+    app.add_typer(backends_group())
     return app
 
 
