@@ -174,6 +174,15 @@ def relay(env: Env, attrs: Attrs) -> dict[str, Array]:
     return {"relay": env["relay"].at[env["req_pool_indices"]].set(env["next_tokens"], mode=IN_BOUNDS)}
 
 
+def mix(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """The op of random programs: see `warfence.model.program`."""
+    rows: Int32[Array, " b"] = env["req_pool_indices"]
+    value = 31 * env["mix"] if "mix" in env else rows
+    for name in attrs["tables"]:
+        value = value + env[name].at[rows, attrs["column"]].get(mode=IN_BOUNDS)
+    return {"mix": value}
+
+
 def rms_norm(x: Float32[Array, "*n d"], weight: Float32[Array, " d"], eps: float) -> Float32[Array, "*n d"]:
     """Root mean square norm over the last axis."""
     return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps) * weight
@@ -201,4 +210,5 @@ KERNELS: dict[str, Kernel] = {
     "logits": logits,
     "sample": sample,
     "relay": relay,
+    "mix": mix,
 }

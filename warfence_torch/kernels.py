@@ -135,6 +135,15 @@ def relay(env: Env, attrs: Attrs) -> dict[str, Tensor]:
     return {}
 
 
+def mix(env: Env, attrs: Attrs) -> dict[str, Tensor]:
+    """The op of random programs: see `warfence.model.program`."""
+    rows: Int32[Tensor, " b"] = env["req_pool_indices"]
+    value = 31 * env["mix"] if "mix" in env else rows.clone()
+    for name in attrs["tables"]:
+        value = value + env[name][rows, attrs["column"]]
+    return {"mix": value}
+
+
 def rms_norm(x: Float32[Tensor, "*n d"], weight: Float32[Tensor, " d"], eps: float) -> Float32[Tensor, "*n d"]:
     """Root-mean-square norm over the last axis."""
     return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + eps) * weight
@@ -162,4 +171,5 @@ KERNELS: dict[str, Kernel] = {
     "logits": logits,
     "sample": sample,
     "relay": relay,
+    "mix": mix,
 }

@@ -16,6 +16,8 @@ Ops, for kernel writers (B rows, Q queries, C context, W window, S = W-1+Q, D hi
 | logits | logits [B,V] of the last new token of each row |
 | sample | next_tokens [B], margin [B] (see warfence.sampling.choose) |
 | relay | nothing; relay[req_pool_indices] = next_tokens |
+| mix | mix [B] int32 = 31 * mix + the sum over the stage's tables of table[req_pool_indices, attrs["column"]]; starts from
+|     | req_pool_indices where the stage takes no mix. Not part of a model: random programs are made of it |
 """
 
 from __future__ import annotations

@@ -129,6 +129,15 @@ def relay(env: Env, attrs: Attrs) -> dict[str, Array]:
     return {}
 
 
+def mix(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """The op of random programs: see `warfence.model.program`."""
+    rows: Int32[np.ndarray, " b"] = env["req_pool_indices"]
+    value = 31 * env["mix"] if "mix" in env else rows.copy()
+    for name in attrs["tables"]:
+        value = value + env[name][rows, attrs["column"]]
+    return {"mix": value}
+
+
 def rms_norm(x: Array, weight: Float32[np.ndarray, " d"], eps: float) -> Array:
     """Root-mean-square norm over the last axis."""
     return np.asarray(x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(eps)) * weight)
@@ -151,7 +160,7 @@ def _rotate(x: Array, cos: Array, sin: Array) -> Array:
 
 
 KERNELS: dict[str, Kernel] = {
-    f.__name__: f for f in (stage_inputs, page_table, swa_translate, embed, layer, logits, sample, relay)
+    f.__name__: f for f in (stage_inputs, page_table, swa_translate, embed, layer, logits, sample, relay, mix)
 }
 
 

@@ -135,7 +135,9 @@ def judge(result: CellResult, program: ForwardProgram, release: Release, expecte
     fenced = result.cell.fence != DONATION
     result.sound &= landed >= boundary and (not fenced or opened >= boundary)
     result.precise &= landed == boundary
-    result.as_expected &= may_be_late or release.landed == expected
+    # A chain may be cut more often than the marker asks (where the device changes): then a hold ends at the boundary.
+    shorter_hold = not fenced and boundary <= landed <= order.index(expected)
+    result.as_expected &= may_be_late or shorter_hold or release.landed == expected
     result.as_expected &= not fenced or release.opened == expected
 
 
