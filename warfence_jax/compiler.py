@@ -7,6 +7,7 @@ with an output there. What is not aliased is still safe, because the runtime cop
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import jax
@@ -17,6 +18,12 @@ from jax.stages import Compiled
 from jax.typing import DTypeLike
 
 _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+), \{\}, (?:may|must)-alias\)")
+
+# Executables of this process by the text that they were compiled from (without its name) and their device: forwards of
+# several attention kinds and fences share most of theirs, and an executable holds no state. A program with a gate has
+# the address of its callback in its text, so it is never taken for another.
+_MADE: OrderedDict[tuple[str, str], Compiled] = OrderedDict()
+MOST_KEPT = 512
 
 
 class Compiler:
@@ -40,8 +47,13 @@ class Compiler:
         named.__name__ = re.sub(r"\W+", "_", name)  # for profiles and dumps
         with jax.default_matmul_precision("highest"):
             lowered = jax.jit(named, donate_argnums=tuple(donate), keep_unused=True).lower(*arguments)
-        compiled = lowered.compile()
-        self.compilations += 1
+        key = (lowered.as_text().partition("\n")[2], str(arguments[0].sharding if arguments else ""))
+        if key not in _MADE:
+            _MADE[key] = lowered.compile()
+            self.compilations += 1
+            if len(_MADE) > MOST_KEPT:
+                _MADE.popitem(last=False)
+        compiled = _MADE[key]
         missing = set(donate) - aliased_arguments(compiled)
         self.copied += [f"{name}: argument {i}" for i in sorted(missing)]
         return compiled, tuple(ShapeDtypeStruct(o.shape, o.dtype) for o in jax.tree.leaves(lowered.out_info))
