@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -10,12 +10,14 @@ from warfence.probe import Release
 from warfence.testing.cells import DONATION
 from warfence.testing.parity import CellResult
 
-Status = Literal["passed", "failed", "skipped", "xfailed", "xpassed"]
+Status = Literal["passed", "failed", "not applicable", "skipped", "xfailed", "xpassed"]
 BAD: tuple[Status, ...] = ("failed", "xpassed")
 
 
-def status_of(ok: bool, xfail: str | None) -> Status:
-    """Expected failures are strict: one that passes is bad."""
+def status_of(ok: bool, xfail: str | None = None, *, applies: bool = True) -> Status:
+    """Expected failures are strict: one that passes is bad. What cannot be done on any backend neither passes nor fails."""
+    if ok and not applies:
+        return "not applicable"
     if xfail is None:
         return "passed" if ok else "failed"
     return "xpassed" if ok else "xfailed"
@@ -29,6 +31,10 @@ class CellEntry:
     status: Status
     why: str = ""
     seconds: float = 0.0
+
+    @property
+    def measured_on(self) -> list[str]:
+        return [name for name, release in self.result.release.items() if release is not None]
 
     def to_json(self) -> dict[str, Any]:
         return self.result.to_json() | {"status": self.status, "reason": self.why}
@@ -62,7 +68,7 @@ class MutantEntry:
 
     @property
     def status(self) -> Status:
-        return status_of(self.caught and self.right_law, None)
+        return status_of(self.caught and self.right_law)
 
 
 @dataclass(slots=True)
@@ -76,7 +82,7 @@ class Report:
     warnings: list[str] = field(default_factory=list)
     missing: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
-    devices: list[Mapping[str, Any]] = field(default_factory=list)
+    devices: Sequence[Mapping[str, Any]] = ()
     seconds: float = 0.0
     date: str = ""
 
@@ -157,7 +163,7 @@ def notes(cells: Iterable[CellEntry]) -> dict[tuple[str, str], int]:
     found: dict[tuple[str, str], int] = {}
     for entry in cells:
         for name, note in entry.result.notes.items():
-            if entry.status == "passed":
+            if entry.status in ("passed", "not applicable"):
                 found[name, note] = found.get((name, note), 0) + 1
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -60,14 +60,14 @@ def read_selection(skips: Path | None, xfails: Path | None) -> Selection:
     return Selection(_read(skips), _read(xfails))
 
 
-def choose(kind: str, wanted: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+def choose(kind: str, wanted: Sequence[str], known: Iterable[str], otherwise: str = "") -> tuple[str, ...]:
     """The known names that are meant: upper case and whatever separates words does not matter. InputError for others."""
     names = {_plain(name): name for name in known}
-    unknown = [name for name in wanted if _plain(name) not in names]
-    if unknown:
-        near = [names[n] for n in difflib.get_close_matches(_plain(unknown[0]), names, n=3)]
-        hint = f"nearest: {_list(near)}" if near else f"choose one of: {_list(names.values())}"
-        raise InputError(f"unknown {kind} '{unknown[0]}'; {hint}")
+    for name in wanted:
+        if _plain(name) not in names:
+            near = [names[n] for n in difflib.get_close_matches(_plain(name), names, n=3)]
+            hint = f"nearest: {_list(near)}" if near else f"choose one of: {_list(names.values())}"
+            raise InputError(f"unknown {kind} '{name}'; {hint}{otherwise}")
     return tuple(dict.fromkeys(names[_plain(name)] for name in wanted))
 
 

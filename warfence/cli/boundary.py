@@ -1,0 +1,166 @@
+"""`warfence boundary`: one cell of the parity matrix as the list of its stages, with what was measured beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warfence.cli.output import JsonFlag
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warfence.program import ForwardProgram, Stage
+    from warfence.testing.cells import Cell
+    from warfence.testing.parity import CellResult
+    from warfence.testing.rig import MakeBackend, Rig
+    from warfence.testing.small import SmallModel
+
+
+def boundary(
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="torch, jax, strict (the reference), or pkg.mod:attr; may be repeated.",
+            show_default="torch and jax, if installed",
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.")] = "cpu",
+    mode: Annotated[str, typer.Option(help="decode, extend, extend+switch or 'extend+switch, later chunk'.")] = "decode",
+    attention: Annotated[str, typer.Option(help="snapshot, captured, live, unknown or composite.")] = "captured",
+    fence: Annotated[str, typer.Option(help="fine, coarse, or donation: no barrier, only the runtime's own hold.")] = "fine",
+    no_marker: Annotated[bool, typer.Option("--no-marker", help="Put no marker into the captured forward.")] = False,
+    batch: Annotated[int, typer.Option(help="Rows of the batch.")] = 1,
+    marker_after: Annotated[
+        str | None,
+        typer.Option(
+            help="Plant the marker after this stage, right or wrong: one stage too early shows as UNSOUND.",
+            show_default="where the reads are declared to end",
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:  # fmt: skip
+    """Show the stages of one forward, its read boundary, and where each backend lets a table write land.
+
+    Exits with 1 when that is not where the rules put it.
+    """
+    from warfence.cli.contenders import contenders
+    from warfence.cli.exits import CheckFailed
+    from warfence.cli.output import print_json, say, screens
+    from warfence.testing.parity import run_cell
+    from warfence.testing.report import verdicts
+    from warfence.testing.rig import program_of
+    from warfence.testing.small import small_model
+
+    cell, small = _cell(mode, attention, fence, not no_marker, batch), small_model()
+    program, plan = program_of(cell, small.config)
+    declared = plan.marker_stage(cell.mode.mode)
+    if marker_after is not None:
+        marker_after = _marker_stage(program, marker_after)
+    rigs: dict[str, Rig] = {}
+    try:
+        for name, contender in contenders(backend or [], device).items():
+            rigs[name] = _start(name, contender.make, small)
+        result = run_cell(rigs, cell, marker_after)
+    finally:
+        for rig in rigs.values():
+            rig.backend.close()
+    marker = marker_after or declared
+    console, _ = screens(as_json)
+    if as_json:
+        print_json(result.to_json() | {"marker_after": marker, "stages": [_stage(s) for s in program.stages]})
+    else:
+        _print(console, program, result, marker, plan.decide(cell.mode.mode, marker is not None).reason)
+        if marker_after and result.policy != "in_graph":
+            say(console, f"--marker-after changes nothing here: policy {result.policy} waits for no marker")
+    if not result.ok:
+        raise CheckFailed(f"{cell.name}: {verdicts(result)}")
+
+
+def _start(name: str, make: MakeBackend, small: SmallModel) -> Rig:
+    """A rig of the backend. CheckFailed, in a sentence, where a backend of somebody else does not start."""
+    from warfence.cli.exits import CheckFailed
+    from warfence.errors import InputError
+    from warfence.testing.honesty import what_failed
+    from warfence.testing.rig import Rig
+
+    try:
+        return Rig(make(), small)
+    except InputError:
+        raise
+    except Exception as error:
+        raise CheckFailed(f"backend '{name}' does not start: {what_failed(error)}") from error
+
+
+def _cell(mode: str, attention: str, fence: str, marker: bool, batch: int) -> Cell:
+    """The cell that is asked for; InputError with the nearest names, or the sizes that there are."""
+    from warfence.attention import KINDS
+    from warfence.errors import InputError
+    from warfence.testing.cells import BATCHES, FENCES, MODES, Cell
+    from warfence.testing.selection import choose
+
+    cases = {case.name: case for case in MODES}
+    (case,), (kind,) = choose("mode", [mode], cases), choose("attention backend", [attention], KINDS)
+    (chosen,) = choose("fence", [fence], FENCES)
+    if not 1 <= batch <= max(BATCHES):
+        raise InputError(f"--batch is {batch}; give 1 to {max(BATCHES)}")
+    return Cell(cases[case], kind, marker, chosen, batch)
+
+
+def _marker_stage(program: ForwardProgram, name: str) -> str:
+    """The replay stage of that name: a marker stands in the captured part."""
+    from warfence.errors import InputError
+    from warfence.modes import Region
+    from warfence.testing.selection import choose
+
+    (stage,) = choose("stage", [name], [s.name for s in program.stages])
+    replay = [s.name for s in program.region(Region.REPLAY)]
+    if stage not in replay:
+        raise InputError(f"no marker can stand after '{stage}', which is not captured; captured: {', '.join(replay)}")
+    return stage
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    return {"name": stage.name, "region": stage.region.name.lower(), "reads": list(stage.reads)}
+
+
+def _print(console: Console, program: ForwardProgram, result: CellResult, marker: str | None, reason: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from warfence.cli.output import prose, say
+    from warfence.probe import END
+    from warfence.testing.cells import DONATION
+    from warfence.testing.report import in_full
+
+    first, *others = in_full(result)
+    say(console, result.cell.name)
+    unfenced = "No barrier here: only the runtime's own hold, a donation, orders the write."
+    prose(console, unfenced if result.cell.fence == DONATION else f"Policy {result.policy}: {reason}.")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    region = None
+    for stage in program.stages:
+        if stage.region is not region:
+            region = stage.region
+            grid.add_row(Text(region.name.lower(), "bold"), "", "")
+        reads = f"reads {', '.join(stage.reads)}" if stage.reads else ""
+        grid.add_row(Text(f"  {stage.name}"), reads, Text("; ".join(_marks(stage.name, result, marker)), "cyan"))
+    grid.add_row(Text(END, "bold"), "", Text("; ".join(_marks(END, result, marker)), "cyan"))
+    console.print(grid)
+    for line in others if result.ok else (first, *others):
+        say(console, line)
+
+
+def _marks(stage: str, result: CellResult, marker: str | None) -> list[str]:
+    """What is to be said of the moment right after this stage."""
+    from warfence.testing.cells import DONATION
+
+    releases = {name: release for name, release in result.release.items() if release is not None}
+    opened = [n for n, r in releases.items() if r.opened == stage and result.cell.fence != DONATION]
+    landed = [n for n, r in releases.items() if r.landed == stage]
+    marks = ["<- read boundary"] if stage == result.boundary else []
+    marks += ["marker"] if stage == marker else []
+    marks += [f"barrier opens ({', '.join(opened)})"] if opened else []
+    return marks + ([f"write lands ({', '.join(landed)})"] if landed else [])

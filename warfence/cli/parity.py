@@ -1,0 +1,160 @@
+"""`warfence parity`: do all backends release the scheduler's write at the same read boundary? Measured, cell by cell."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from warfence.testing.report import Report
+
+WHAT, OUT = "What is run", "What is written"
+
+
+def parity(
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="torch, jax, strict (the reference), or pkg.mod:attr; may be repeated.",
+            show_default="torch and jax, if installed", rich_help_panel=WHAT,
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.", rich_help_panel=WHAT)] = "cpu",
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(help="decode, extend, ...; may be repeated.", show_default="all", rich_help_panel=WHAT),
+    ] = None,
+    attention: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="snapshot, captured, live, unknown or composite; may be repeated.", show_default="all",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    laws: Annotated[bool, typer.Option(help="Hold each backend to the laws, too.", rich_help_panel=WHAT)] = True,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="See that each law catches its mutant.", rich_help_panel=WHAT)
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="One batch size: half the cells.", rich_help_panel=WHAT)] = False,
+    skips_file: Annotated[
+        Path | None,
+        typer.Option(help="Cells and laws not to run: an id a line, and # why.", rich_help_panel=WHAT),
+    ] = None,
+    xfails_file: Annotated[
+        Path | None,
+        typer.Option(help="Cells and laws that are to fail: an id a line, and # why.", rich_help_panel=WHAT),
+    ] = None,
+    as_json: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE|-", help="The report as JSON; - prints it.", rich_help_panel=OUT),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JUnit XML, for CI.", rich_help_panel=OUT)
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="One page for people.", rich_help_panel=OUT)
+    ] = None,
+) -> None:  # fmt: skip
+    """Measure where each backend lets a table write land, cell by cell, and compare; then hold each to the laws.
+
+    Exits with 0 when all is as the rules say and equal, with 1 when a cell, a law or a mutant is not.
+    """
+    from warfence.cli.contenders import contenders, missing
+    from warfence.cli.exits import CheckFailed
+    from warfence.cli.output import print_json, say, screens
+    from warfence.cli.parity_view import print_report, summary, watching
+    from warfence.testing.selection import read_selection
+    from warfence.testing.suite import Plan, run_suite
+
+    outputs = {"--json": None if as_json in (None, "-") else Path(str(as_json)), "--junit": junit, "--html": html}
+    for option, path in outputs.items():
+        _check_writable(option, path)
+    cells = _cells(mode or [], attention or [], quick)
+    selection = read_selection(skips_file, xfails_file)
+    plan = Plan(contenders(backend or [], device), cells, selection, laws, mutants)
+    console, bars = screens(as_json == "-")
+    for name, remedy in missing(backend or []).items():
+        say(console, f"{name} is not installed here and is left out: {remedy}")
+    with watching(bars) as watch:
+        report = run_suite(plan, watch)
+    report.missing, report.versions = missing(backend or []), _versions()
+    report.devices = _devices({str(about["device"]) for about in report.backends.values()})
+    print_report(console, report)
+    for option, write in (("--json", _write_json), ("--junit", _write_junit), ("--html", _write_html)):
+        path = outputs[option]
+        if path is not None:
+            _write(option, path, report, write)
+            say(console, f"Written: {path}")
+    if as_json == "-":
+        print_json(report.to_json())
+    if not report.ok:
+        raise CheckFailed(summary(report))
+
+
+def _cells(modes: list[str], attentions: list[str], quick: bool) -> list[Any]:
+    """The cells of these modes (a forward mode stands for all of its cases) and attention backends."""
+    from warfence.attention import KINDS
+    from warfence.testing.cells import BATCHES, MODES, matrix
+    from warfence.testing.selection import choose
+
+    known = dict.fromkeys([*(case.mode.value for case in MODES), *(case.name for case in MODES)])
+    chosen = matrix(choose("mode", modes, known), choose("attention backend", attentions, KINDS))
+    return [cell for cell in chosen if not quick or cell.batch == BATCHES[0]]
+
+
+def _check_writable(option: str, path: Path | None) -> None:
+    """InputError now, and not after a minute of work, when the file cannot be written."""
+    from warfence.errors import InputError
+
+    if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
+        raise InputError(f"{option} '{path}' cannot be written; give a file in a directory that exists and is writable")
+
+
+def _write(option: str, path: Path, report: Report, write: Callable[[Path, Report], None]) -> None:
+    from warfence.cli.exits import CheckFailed
+
+    try:
+        write(path, report)
+    except OSError as cause:
+        raise CheckFailed(f"{option} '{path}' cannot be written ({cause.strerror})") from cause
+
+
+def _write_json(path: Path, report: Report) -> None:
+    path.write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
+
+
+def _write_junit(path: Path, report: Report) -> None:
+    from warfence.testing.junit import junit
+
+    junit(report).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _write_html(path: Path, report: Report) -> None:
+    from warfence.testing.html import html
+
+    path.write_text(html(report), encoding="utf-8")
+
+
+def _versions() -> dict[str, str]:
+    from warfence import __version__
+    from warfence.cli import packages
+
+    found = {p.name: p.version for p in packages.survey() if p.version and p.extra in ("core", "torch", "jax", "cuda")}
+    return {"warfence": __version__, "python": platform.python_version(), **found}
+
+
+def _devices(names: set[str]) -> list[dict[str, Any]]:
+    """The CPU, and what the frameworks say of any other device that the run was on."""
+    from warfence.cli import survey
+
+    host = {"framework": "host", "platform": "cpu", "name": f"{platform.machine()}, {os.cpu_count()} cores"}
+    if names <= {"cpu", "None"}:
+        return [host]
+    answers = [survey.ask(f"framework:{name}").get("devices", []) for name in ("torch", "jax")]
+    return [host, *(device for answer in answers for device in answer if device["platform"] != "cpu")]

@@ -1,0 +1,162 @@
+"""What `warfence parity` shows: a bar while it runs, then one table, what failed in full, and a sentence each on the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from warfence.cli.output import prose, say
+from warfence.testing.overview import COLUMNS, LEGEND, Column, Row, rows
+from warfence.testing.report import LawEntry, MutantEntry, Report, notes, problem
+from warfence.testing.suite import Watch
+
+SHOWN = 12  # failures in full; all of them are in the files
+
+
+class _Plain(Watch):
+    """A line for each part as it begins, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def phase(self, what: str, total: int) -> None:
+        say(self._console, f"{what} ..." if total == 1 else f"{what}: {total} ...")
+
+
+class _Bar(Watch):
+    """One bar, for the part that runs now."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", failed="")
+        self._bad = 0
+
+    def phase(self, what: str, total: int) -> None:
+        self._progress.update(self._task, description=what, total=total, completed=0)
+
+    def step(self, bad: bool) -> None:
+        self._bad += bad
+        self._progress.update(self._task, advance=1, failed=f"{self._bad} failed" if self._bad else "")
+
+
+@contextmanager
+def watching(console: Console) -> Iterator[Watch]:
+    """The watch that fits the console."""
+    if not console.is_terminal or console.quiet:
+        yield _Plain(console)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[failed]}"), console=console, transient=True) as progress:
+        yield _Bar(progress)
+
+
+def print_report(console: Console, report: Report) -> None:
+    """All of it, for people."""
+    for warning in report.warnings:
+        say(console, f"warning: {warning}")
+    if report.cells:
+        _print_matrix(console, report)
+    failures = report.failures()
+    if failures:
+        say(console, "What failed, in full:" if len(failures) <= SHOWN else f"The first {SHOWN} failures, in full:")
+        for entry in failures[:SHOWN]:
+            first, *others = problem(entry)
+            say(console, f"✗ {first}")
+            for line in others:
+                say(console, f"    {line}")
+        if len(failures) > SHOWN:
+            say(console, f"... and {len(failures) - SHOWN} more: --json FILE or --html FILE has all of them")
+        say(console)
+    _print_laws(console, report.laws)
+    _print_mutants(console, report.mutants)
+    if report.ok:
+        say(console, summary(report))
+
+
+def summary(report: Report) -> str:
+    """The verdict in a sentence."""
+    if report.ok:
+        names = " and ".join(report.backends)
+        compared = sum(e.status == "passed" and len(e.measured_on) > 1 for e in report.cells)
+        alone = sum(e.status == "passed" and len(e.measured_on) == 1 for e in report.cells)
+        parts = [f"parity: {names} release at the same stage in all {compared} cells compared"] if compared else []
+        parts += (
+            [
+                f"{alone} more on one backend alone, as the rules say"
+                if compared
+                else f"{names}: {alone} cells as the rules say"
+            ]
+            if alone
+            else []
+        )
+        return "; ".join([*(parts or ["no cell was measured, and nothing failed"]), f"{report.seconds:.0f} s"])
+    bad = report.failures()
+    laws = sum(isinstance(entry, LawEntry) for entry in bad)
+    mutants = sum(isinstance(entry, MutantEntry) for entry in bad)
+    kinds = (("cell", len(bad) - laws - mutants), ("law", laws), ("mutant", mutants))
+    failed = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in kinds if n)
+    unmeasured = [f"nothing was measured on {name}" for name in report.unmeasured()]
+    return "; ".join([*([f"no parity: {failed} failed"] if failed else []), *unmeasured])
+
+
+def _print_matrix(console: Console, report: Report) -> None:
+    devices = ", ".join(f"{name} ({about['device'] or 'does not start'})" for name, about in report.backends.items())
+    say(console, f"Where a table write lands, on {devices}: {len(report.cells)} cells")
+    titles = [Text(t, "bold") for t in ("\n\n  attention", "\nread\nboundary", *map(_heading, COLUMNS), "\n\ncells")]
+    modes: dict[str, list[list[Text]]] = {"": [titles]}
+    for row in rows(report.cells):
+        modes.setdefault(row.mode, []).append(_line(row))
+    widths = [max(map(_width, column)) for column in zip(*chain(*modes.values()), strict=True)]
+    if not console.is_terminal:
+        console.width = max(console.width, sum(widths) + 2 * len(widths))  # a pipe has no width
+    for mode, lines in modes.items():
+        if mode:
+            console.print(Text(mode, "bold"))
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        for width in widths:
+            grid.add_column(min_width=min(width, 15), overflow="fold")
+        for line in lines:
+            grid.add_row(*line)
+        console.print(grid)
+    say(console)
+    prose(console, LEGEND)
+    for (name, note), count in notes(report.cells).items():
+        say(console, f"{name}, in {count} cells: {note}")
+    say(console)
+
+
+def _heading(column: Column) -> str:
+    """Three short lines: columns are narrow, so that the table fits 80 characters."""
+    if column.marker is None:
+        return f"\n\n{column.title}"
+    return column.title.replace(" with ", "\nwith\n").replace(" no marker", "\nno\nmarker")
+
+
+def _line(row: Row) -> list[Text]:
+    squares = [Text(square.text.replace(" / ", "\n"), "red" if square.bad else "") for square in row.squares]
+    return [Text(f"  {row.attention}"), Text(row.boundary), *squares, Text(row.verdict, "red" if row.bad else "green")]
+
+
+def _width(text: Text) -> int:
+    return max(len(line) for line in text.plain.split("\n"))
+
+
+def _print_laws(console: Console, laws: Sequence[LawEntry]) -> None:
+    for name in dict.fromkeys(law.backend for law in laws):
+        mine = [law for law in laws if law.backend == name]
+        held = sum(law.outcome == "held" for law in mine)
+        others = [f"{law.id} {law.outcome} ({law.why or law.message})" for law in mine if law.outcome != "held"]
+        say(console, "; ".join([f"Laws on {name}: {held} of {len(mine)} held", *others]))
+
+
+def _print_mutants(console: Console, mutants: Sequence[MutantEntry]) -> None:
+    for name in dict.fromkeys(mutant.backend for mutant in mutants):
+        mine = [mutant for mutant in mutants if mutant.backend == name]
+        caught = sum(mutant.right_law for mutant in mine)
+        say(console, f"Mutants on {name}: {caught} of {len(mine)} caught by the law that forbids them")
