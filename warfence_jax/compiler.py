@@ -20,10 +20,11 @@ from jax.typing import DTypeLike
 _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+), \{\}, (?:may|must)-alias\)")
 
 # Executables of this process by the text that they were compiled from (without its name) and their device: forwards of
-# several attention kinds and fences share most of theirs, and an executable holds no state. A program with a gate has
-# the address of its callback in its text, so it is never taken for another.
+# several attention kinds and fences share most of theirs, and an executable holds no state. What calls back is not
+# shared: the text names a callback by its index in its own program, so the gates of two forwards read alike.
 _MADE: OrderedDict[tuple[str, str], Compiled] = OrderedDict()
 MOST_KEPT = 512
+CALLBACK = "callback"  # in the name of every custom call of JAX that calls back
 
 
 class Compiler:
@@ -47,13 +48,16 @@ class Compiler:
         named.__name__ = re.sub(r"\W+", "_", name)  # for profiles and dumps
         with jax.default_matmul_precision("highest"):
             lowered = jax.jit(named, donate_argnums=tuple(donate), keep_unused=True).lower(*arguments)
-        key = (lowered.as_text().partition("\n")[2], str(arguments[0].sharding if arguments else ""))
-        if key not in _MADE:
-            _MADE[key] = lowered.compile()
+        text = lowered.as_text().partition("\n")[2]
+        key = (text, str(arguments[0].sharding if arguments else ""))
+        compiled = _MADE.get(key)
+        if compiled is None:
+            compiled = lowered.compile()
             self.compilations += 1
+            if CALLBACK not in text:
+                _MADE[key] = compiled
             if len(_MADE) > MOST_KEPT:
                 _MADE.popitem(last=False)
-        compiled = _MADE[key]
         missing = set(donate) - aliased_arguments(compiled)
         self.copied += [f"{name}: argument {i}" for i in sorted(missing)]
         return compiled, tuple(ShapeDtypeStruct(o.shape, o.dtype) for o in jax.tree.leaves(lowered.out_info))

@@ -103,6 +103,25 @@ def test_gates_hold_and_let_go_in_order(rig: Rig) -> None:
 
 
 @pytest.mark.slow
+def test_two_forwards_of_the_same_text_have_gates_of_their_own(rig: Rig) -> None:
+    """Executables are shared by text, and the text of a gate does not say whose it is."""
+    one = rig.compile(gated=True)
+    two = rig.backend.compile(one.program, marker_after="swa_translate", gated=True)
+    one.gates.close("start")
+    two.gates.close("sample")
+    outputs, _ = issue(rig, two, "in_graph")
+    two.gates.await_reached("sample")
+    two.gates.open("sample")
+    outputs.result()
+    one.gates.open("start")
+    plain = rig.compile()
+    made = rig.backend.compilations
+    again = rig.backend.compile(plain.program, marker_after="swa_translate")
+    assert rig.backend.compilations == made
+    assert [e.compiled for e in again.executables] == [e.compiled for e in plain.executables]
+
+
+@pytest.mark.slow
 def test_no_kv_is_written_before_the_gate_of_its_layer_opens(rig: Rig) -> None:
     """Read through the memory itself: the state belongs to the held executable, so no copy of it can be asked for."""
     forward = rig.compile("live", gated=True)
