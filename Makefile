@@ -26,7 +26,7 @@ demo: $(STAMP) ## Serve one workload on both backends and compare their tokens
 # One thread a library: the lanes bring their own threads, and two workers share the cores.
 test: export OMP_NUM_THREADS = 1
 test: $(STAMP) ## Run every test (ARGS='-k fence' to choose); what needs a GPU skips itself where there is none
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 check: $(STAMP) ## Lint, formatting and types
 	$(BIN)/ruff check

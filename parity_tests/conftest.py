@@ -1,60 +1,26 @@
-"""Which backends the suite runs on: all built-in ones, or those named with --backend."""
+"""What the suite's tests share: the backend under test, the small model, and engines that are compiled once."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
+from parity_tests import plugin
 from warfence.backend import Backend
 from warfence.backends import load
 from warfence.engine import Engine
 from warfence.testing.small import SmallModel, make_engine, small_model
 
-Target = tuple[str, str]
-BUILT_IN: tuple[Target, ...] = (
-    ("strict", "cpu"), ("torch", "cpu"), ("jax", "cpu"), ("torch", "cuda"), ("jax", "cuda"),
-)  # fmt: skip
+Target = plugin.Target
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("warfence")
-    group.addoption(
-        "--backend", action="append", default=[], help="backend to test: a name or pkg.mod:attr (repeatable)"
-    )
-    group.addoption("--device", default="cpu", help="device of the backends named with --backend")
-
-
-def targets(config: pytest.Config) -> list[Target]:
-    named = config.getoption("--backend")
-    return [(name, config.getoption("--device")) for name in named] if named else list(BUILT_IN)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "target" in metafunc.fixturenames:
-        params = [
-            pytest.param(t, id=f"{t[0]}-{t[1]}", marks=[pytest.mark.gpu] if t[1] != "cpu" else [])
-            for t in targets(metafunc.config)
-        ]
-        metafunc.parametrize("target", params, scope="session")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    needing = [item for item in items if item.get_closest_marker("gpu")]
-    if needing and (reason := why_no_gpu()):
-        for item in needing:
-            item.add_marker(pytest.mark.skip(reason=reason))
-
-
-def why_no_gpu() -> str | None:
-    if importlib.util.find_spec("torch") is None:
-        return "needs a CUDA device, and torch to look for it"
-    import torch
-
-    return None if torch.cuda.is_available() else f"needs a CUDA device: torch {torch.__version__} sees none"
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """In a bare checkout no entry point has brought the plugin in."""
+    plugin.add_options(parser)
+    if not pluginmanager.is_registered(plugin):
+        pluginmanager.register(plugin, "warfence_parity")
 
 
 @pytest.fixture

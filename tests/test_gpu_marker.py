@@ -24,7 +24,7 @@ def run_pytest(folder: Path, torch: str, *arguments: str) -> str:
     (folder / "test_marked.py").write_text(MARKED)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = gpu: a device\n")
     command = [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", *arguments]
-    environ = os.environ | {"PYTHONPATH": str(folder)}
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(CONFTEST.parents[1])])}
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
     return done.stdout
 

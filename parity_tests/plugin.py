@@ -1,0 +1,193 @@
+"""The suite's pytest plugin: its options, its targets, and what skips what. Entry point `pytest11`, so it is always there.
+
+Therefore it imports next to nothing, and does nothing in a run that is not about these tests: with warfence installed,
+other projects may have a `--backend` of their own. A bare checkout has no entry points; there conftest.py brings it in.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Target = tuple[str, str]
+HERE = Path(__file__).resolve().parent
+BUILT_IN: tuple[Target, ...] = (
+    ("strict", "cpu"), ("torch", "cpu"), ("jax", "cpu"), ("torch", "cuda"), ("jax", "cuda"),
+)  # fmt: skip
+MARKERS = {
+    "gpu": "needs a CUDA device; skipped with its reason where there is none",
+    "slow": "over 0.25 s",
+    "xdist_group(name)": "tests of one backend, which pytest-xdist's --dist loadgroup keeps on one worker",
+}
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Once, whoever comes first: this plugin, or the conftest.py that brings it in."""
+    group = parser.getgroup("warfence", "warfence parity suite")
+    if any("--backend" in option.names() for option in group.options):
+        return
+    group.addoption(
+        "--backend", action="append", default=[], dest="warfence_backends", metavar="NAME",
+        help="backend to test: torch, jax, strict (the reference), or pkg.mod:attr; may be repeated (default: all of them)",
+    )  # fmt: skip
+    group.addoption(
+        "--device", default="cpu", dest="warfence_device", help="device of the backends named with --backend"
+    )
+    for kind, what in (("skips", "skip"), ("xfails", "expect to fail")):
+        group.addoption(
+            f"--{kind}-file", default=None, type=Path, dest=f"warfence_{kind}", metavar="FILE",
+            help=f"cells and laws to {what}: an id a line, and # why",
+        )  # fmt: skip
+
+
+def concerned(config: pytest.Config) -> bool:
+    """Whether this run has the suite's options."""
+    return hasattr(config.option, "warfence_backends")
+
+
+def targets(config: pytest.Config) -> list[Target]:
+    named = config.getoption("warfence_backends")
+    device = config.getoption("warfence_device")
+    return [(name, device) for name in dict.fromkeys(named)] if named else list(BUILT_IN)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
+    if any(HERE.name in arg for arg in args):
+        add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not concerned(config):
+        return
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+    from warfence.errors import InputError
+
+    try:
+        _check(config.getoption("warfence_backends"))
+        config.stash[SELECTION] = _selection(config)
+    except InputError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    if not concerned(config):
+        return []
+    from warfence import __version__
+    from warfence.cli import environment, packages
+
+    versions = [f"{p.name} {p.version}" for p in packages.survey() if p.version and p.extra in ("torch", "jax", "cuda")]
+    seen = [f"{v['name']}={v['value']}" for v in environment.survey() if v["value"] is not None]
+    lines = [f"warfence {__version__}: {', '.join('-'.join(t) for t in targets(config))}; {', '.join(versions)}"]
+    return lines + ([f"variables that move races: {', '.join(seen)}"] if seen else [])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "target" in metafunc.fixturenames and _ours(metafunc.definition):
+        params = [pytest.param(t, id="-".join(t), marks=_marks(t)) for t in targets(metafunc.config)]
+        metafunc.parametrize("target", params, scope="session")
+
+
+@pytest.hookimpl(trylast=True)  # after -m and -k have removed what will not run
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    ours = [item for item in items if _ours(item)]
+    skip_without_gpu(ours)
+    if ours and SELECTION in config.stash:
+        _select(config.stash[SELECTION], ours)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for sentence in _unmatched(config.stash[SELECTION]) if SELECTION in config.stash else ():
+        terminalreporter.write_line(f"warning: {sentence}", yellow=True)
+
+
+def skip_without_gpu(items: Iterable[pytest.Item]) -> None:
+    """Skip the `gpu` tests among these, with the reason, where there is no device."""
+    needing = [item for item in items if item.get_closest_marker("gpu")]
+    if needing and (reason := why_no_gpu()):
+        for item in needing:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def why_no_gpu() -> str | None:
+    """Why `gpu` tests cannot run here, or None when they can. Imports torch, so it is asked only when it matters."""
+    if importlib.util.find_spec("torch") is None:
+        return "needs a CUDA device: torch is not installed, so none can be looked for"
+    import torch
+
+    return None if torch.cuda.is_available() else f"needs a CUDA device: torch {torch.__version__} sees none"
+
+
+# -- inside
+
+SELECTION: pytest.StashKey[Any] = pytest.StashKey()
+
+
+def _ours(node: pytest.Item | Any) -> bool:
+    return HERE in Path(node.path).resolve().parents
+
+
+def _marks(target: Target) -> list[pytest.MarkDecorator]:
+    """One worker for each target: its engines are compiled once. A framework that is not installed skips, with the remedy."""
+    from warfence.backends import INSTALL
+
+    name, device = target
+    marks = [pytest.mark.xdist_group("-".join(target))]
+    if device != "cpu":
+        marks.append(pytest.mark.gpu)
+    if name in INSTALL and importlib.util.find_spec(name) is None:
+        marks.append(pytest.mark.skip(reason=f"{name} is not installed: {INSTALL[name]}"))
+    return marks
+
+
+def _check(names: list[str]) -> None:
+    """InputError for a name that is no backend, before any test has run."""
+    from warfence.backends import REFERENCE, available, load
+    from warfence.testing.selection import choose
+
+    for name in names:
+        if ":" not in name:
+            choose("backend", [name], [*available(), *REFERENCE], "; or give a dotted path 'pkg.mod:attr'")
+            continue
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())  # `python -m pytest` looks there, the console script does not
+        load(name)
+
+
+def _selection(config: pytest.Config) -> Any:
+    from warfence.testing.selection import read_selection
+
+    return read_selection(config.getoption("warfence_skips"), config.getoption("warfence_xfails"))
+
+
+def _select(selection: Any, items: list[pytest.Item]) -> None:
+    """Apply the skips and xfails files to the tests of cells and laws."""
+    for item in items:
+        id = _id(item)
+        if id is not None and (why := selection.skip(id)) is not None:
+            item.add_marker(pytest.mark.skip(reason=why))
+        elif id is not None and (why := selection.xfail(id)) is not None:
+            item.add_marker(pytest.mark.xfail(reason=why, strict=True))
+
+
+def _unmatched(selection: Any) -> list[str]:
+    """A sentence for each line of the files that is about no cell and no law."""
+    from warfence.testing.cells import matrix
+    from warfence.testing.laws import LAWS
+
+    found: list[str] = selection.unmatched([*(cell.name for cell in matrix()), *(law.id for law in LAWS)])
+    return found
+
+
+def _id(item: pytest.Item) -> str | None:
+    """The cell's name or the law's id, of a test that is about one."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    cell, law = params.get("cell"), params.get("law")
+    return str(cell.name) if cell is not None else str(law.id) if law is not None else None
