@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
-from warfence.testing.report import CellEntry, LawEntry, MutantEntry, Report, problem
+from warfence.testing.report import CellEntry, Entry, MutantEntry, Report, problem
 
-Entry = CellEntry | LawEntry | MutantEntry
 # What XML 1.0 has no way to write; a backend's message may hold any character.
 _UNWRITABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -97,7 +97,7 @@ def _square(entries: list[CellEntry]) -> Square:
             if release is not None:
                 text = reading(release, result.cell.fence != DONATION)
                 seen.setdefault(AT_BOUNDARY if text == result.boundary else text, {})[name] = None
-            elif not result.as_expected:
+            elif name in result.failed:
                 seen.setdefault("error", {})[name] = None
     named = len(seen) > 1
     texts = [f"{', '.join(names)}: {text}" if named else text for text, names in seen.items()]

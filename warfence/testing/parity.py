@@ -19,6 +19,7 @@ class CellResult:
     """One cell on all backends. Boundary, policy and expected release are those of a backend that has what it takes.
 
     `release[backend]` is None where nothing was measured; `notes` says why, or what else is to be known of that backend.
+    failed: backends on which something should have been measured and was not. compared: those that must be equal.
     """
 
     cell: Cell
@@ -31,6 +32,8 @@ class CellResult:
     precise: bool = True
     parity: bool = True
     as_expected: bool = True
+    failed: list[str] = field(default_factory=list)
+    compared: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -40,6 +43,7 @@ class CellResult:
     def fail(self, name: str, why: str) -> None:
         """Nothing was measured on this backend although it should have been, so nothing is claimed of the cell."""
         self.release[name], self.notes[name] = None, why
+        self.failed.append(name)
         self.sound = self.precise = self.parity = self.as_expected = False
 
     def to_json(self) -> dict[str, object]:
@@ -83,6 +87,7 @@ def run_cell(rigs: Mapping[str, Rig], cell: Cell, marker_after: str | None = Non
             continue
         if release is not None:
             comparable.add(release)
+            result.compared.append(name)
     result.parity &= len(comparable) <= 1
     return result
 

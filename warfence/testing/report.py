@@ -32,10 +32,6 @@ class CellEntry:
     why: str = ""
     seconds: float = 0.0
 
-    @property
-    def measured_on(self) -> list[str]:
-        return [name for name, release in self.result.release.items() if release is not None]
-
     def to_json(self) -> dict[str, Any]:
         return self.result.to_json() | {"status": self.status, "reason": self.why}
 
@@ -71,6 +67,9 @@ class MutantEntry:
         return status_of(self.caught and self.right_law)
 
 
+Entry = CellEntry | LawEntry | MutantEntry
+
+
 @dataclass(slots=True)
 class Report:
     """A whole run. `backends`: target, device, capabilities and the reason of each lack, by name."""
@@ -90,8 +89,8 @@ class Report:
     def ok(self) -> bool:
         return not self.failures() and not self.unmeasured()
 
-    def failures(self) -> list[CellEntry | LawEntry | MutantEntry]:
-        entries: list[CellEntry | LawEntry | MutantEntry] = [*self.cells, *self.laws, *self.mutants]
+    def failures(self) -> list[Entry]:
+        entries: list[Entry] = [*self.cells, *self.laws, *self.mutants]
         return [entry for entry in entries if entry.status in BAD]
 
     def unmeasured(self) -> list[str]:
@@ -121,11 +120,11 @@ def reading(release: Release | None, fenced: bool) -> str:
 
 def verdicts(result: CellResult) -> str:
     """What is wrong with a cell, in a word or two each."""
-    failed = [name for name in result.notes if result.release.get(name) is None and not result.sound]
+    if result.failed:  # then nothing else is known of the cell
+        return f"nothing measured on {', '.join(result.failed)}"
     wrong = {
-        "nothing measured": bool(failed),
-        "UNSOUND": not result.sound and not failed,
-        "no parity": not result.parity and not failed,
+        "UNSOUND": not result.sound,
+        "no parity": not result.parity,
         "not where the rules put it": result.sound and not result.as_expected,
     }
     return ", ".join(word for word, applies in wrong.items() if applies) or "as expected"
@@ -142,7 +141,7 @@ def in_full(result: CellResult) -> list[str]:
     return lines
 
 
-def problem(entry: CellEntry | LawEntry | MutantEntry) -> list[str]:
+def problem(entry: Entry) -> list[str]:
     """Why an entry is bad, first in one line."""
     if entry.status == "xpassed" and not isinstance(entry, MutantEntry):
         name = entry.result.cell.name if isinstance(entry, CellEntry) else f"{entry.backend}, law {entry.id}"
