@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     """In a bare checkout no entry point has brought the plugin in."""
     plugin.add_options(parser)
     if not pluginmanager.is_registered(plugin):
-        pluginmanager.register(plugin, "warfence_parity")
+        pluginmanager.register(plugin)
 
 
 @pytest.fixture

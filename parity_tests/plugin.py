@@ -59,7 +59,7 @@ def targets(config: pytest.Config) -> list[Target]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
-    if any(HERE.name in arg for arg in args):
+    if any(_names_us(arg) for arg in args):
         add_options(parser)
 
 
@@ -128,6 +128,15 @@ def why_no_gpu() -> str | None:
 # -- inside
 
 SELECTION: pytest.StashKey[Any] = pytest.StashKey()
+
+
+def _names_us(argument: str) -> bool:
+    """Whether an argument is this package, one of its modules, or a file of it. This module is named by `-p` only."""
+    name = argument.partition("::")[0]
+    return (name.split(".")[0] == HERE.name and name != __name__) or HERE in (
+        path := Path(name).resolve(),
+        *path.parents,
+    )
 
 
 def _ours(node: pytest.Item | Any) -> bool:
