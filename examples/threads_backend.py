@@ -19,7 +19,7 @@ from warfence.errors import InputError, StageError
 from warfence.gates import HostGates
 from warfence.lanes import HostEvent, WorkerLane
 from warfence.modes import Region
-from warfence.program import START, ForwardProgram
+from warfence.program import START, ForwardProgram, Gated
 from warfence.testing.kernels import Array, bind
 
 
@@ -54,10 +54,10 @@ class Forward:
     """Step 3, the forward: three regions, each enqueued here and run later by the forward lane's thread.
     `program.steps` says what a region does, in order: stages, the marker, gates. To capture is to keep that list."""
 
-    def __init__(self, program: ForwardProgram, backend: ThreadsBackend, marker: str | None, gated: bool) -> None:
+    def __init__(self, program: ForwardProgram, backend: ThreadsBackend, marker: str | None, gated: Gated) -> None:
         self.program, self._lane = program, backend.lane(FORWARD)
         self.marker = Marker(marker) if marker is not None else None
-        self.gates = HostGates(program.gate_positions()) if gated else None
+        self.gates = HostGates(program.gate_positions(gated)) if gated else None
         self._read_done = HostEvent()  # of the marker: one event, armed anew by each replay
         self._calls = {stage.name: bind(stage, backend.fixed) for stage in program.stages}
         self._steps = {region: program.steps(region, marker, gated) for region in Region}
@@ -132,7 +132,7 @@ class ThreadsBackend:
         self.fixed |= {name: array.copy() for name, array in params.items()}
         self.fixed |= {name: np.zeros(spec.shape, spec.dtype) for name, spec in state.items()}
 
-    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> Forward:
+    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> Forward:
         program.index(marker_after or START)  # a stage that does not exist: InputError with the nearest names
         self.compilations += 1
         return Forward(program, self, marker_after, gated)

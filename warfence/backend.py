@@ -17,7 +17,7 @@ from warfence.batch import Batch
 from warfence.errors import FenceError
 from warfence.fence import Ticket, TicketSource
 from warfence.gates import Gates
-from warfence.program import ForwardProgram
+from warfence.program import ForwardProgram, Gated
 
 SCHEDULE, FORWARD, PLAN = "schedule", "forward", "plan"
 
@@ -171,12 +171,13 @@ class Backend(Protocol):
         """Put the weights on the device and make the forward-private state, zeroed. Called once, before `compile`."""
         ...
 
-    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> Forward:
+    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> Forward:
         """Capture or compile one forward.
 
         marker_after: plant the read-done marker after this stage (a replay stage). Where `external_markers` is False
         the forward comes back with `marker` None, and the policy degrades later.
-        gated: put a gate before the first and after every stage (after the marker, where the marker stands there).
+        gated: put a gate before the first and after every stage (after the marker, where the marker stands there), or only
+        at the positions named. Launch numbers ascend; a launch that was not finished is given up by the next load_batch.
         """
         ...
 

@@ -133,8 +133,9 @@ class Engine:
         def build_program(mode: ForwardMode, layout: BatchLayout, sampled: bool) -> ForwardProgram:
             return build(self.model, self.fence.attention, mode, layout, sampled=sampled)
 
-        gated = self.config.forced_order is not None
-        yield from self.forwards.capture(self.backend, build_program, self.fence, self.wanted(), gated)
+        yield from self.forwards.capture(
+            self.backend, build_program, self.fence, self.wanted(), self.config.forced_order
+        )
 
     def run(
         self,

@@ -13,6 +13,7 @@ from typing import Literal
 from warfence.backend import Forward, Lane
 from warfence.errors import FenceError
 from warfence.gates import Gates
+from warfence.program import ForwardProgram
 
 Hold = Literal["first", "last"]
 
@@ -23,6 +24,12 @@ class OrderCounts:
 
     landed_before_read: int = 0
     waited: int = 0
+
+
+def gate_of(program: ForwardProgram, hold: Hold) -> str | None:
+    """The gate position right before the first (or last) shared read; None where nothing is read."""
+    readers = program.readers()
+    return program.before(readers[0 if hold == "first" else -1].name) if readers else None
 
 
 class ForcedOrder:
@@ -39,12 +46,11 @@ class ForcedOrder:
 
     def before_launch(self, forward: Forward) -> None:
         """Close the gate in front of the read. Call right before the launch is issued."""
-        readers = forward.program.readers()
-        if not readers:
+        position = gate_of(forward.program, self._hold)
+        if position is None:
             return
         if forward.gates is None:
-            raise FenceError(f"'{forward.program.name}' has no gates: compile it with gated=True to force an order")
-        position = forward.program.before(readers[0 if self._hold == "first" else -1].name)
+            raise FenceError(f"'{forward.program.name}' has no gates: compile it gated to force an order")
         forward.gates.close(position)
         self._held = (forward.gates, position)
 

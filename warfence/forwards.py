@@ -9,6 +9,7 @@ from warfence.attention import AttentionBackend
 from warfence.backend import Backend, Forward
 from warfence.batch import BatchLayout
 from warfence.errors import CapacityError
+from warfence.forced_order import Hold, gate_of
 from warfence.modes import ForwardMode
 from warfence.policy import Decision, Query, decide
 from warfence.program import ForwardProgram
@@ -69,11 +70,13 @@ class ForwardSet:
 
     def capture(
         self, backend: Backend, build: BuildProgram, fence: FencePlan,
-        wanted: list[tuple[ForwardMode, BatchLayout, bool]], gated: bool,
+        wanted: list[tuple[ForwardMode, BatchLayout, bool]], hold: Hold | None,
     ) -> Iterator[str]:  # fmt: skip
-        """Compile everything that is wanted, yielding the name of each program as it is done."""
+        """Compile everything that is wanted, gated where a forced order holds it; yields each program's name when done."""
         for mode, layout, sampled in wanted:
             program = build(mode, layout, sampled)
+            gate = gate_of(program, hold) if hold is not None else None
+            gated = frozenset({gate}) if gate is not None else False
             forward = backend.compile(program, marker_after=fence.marker_stage(mode), gated=gated)
             decision = fence.decide(mode, marker=forward.marker is not None)
             made = self._made.setdefault((mode, sampled), [])

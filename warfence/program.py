@@ -15,6 +15,7 @@ from warfence.batch import BatchLayout
 from warfence.errors import InputError
 from warfence.modes import ForwardMode, Region
 
+Gated = bool | frozenset[str]  # a gate at every position, at none, or at these
 START = "start"  # the gate position before the first stage
 
 
@@ -90,29 +91,32 @@ class ForwardProgram:
         near = difflib.get_close_matches(name, names, n=3) or names
         raise InputError(f"program '{self.name}' has no stage '{name}'; nearest: {', '.join(near)}")
 
-    def steps(self, region: Region, marker_after: str | None, gated: bool) -> tuple[Step, ...]:
+    def steps(self, region: Region, marker_after: str | None, gated: Gated) -> tuple[Step, ...]:
         """What a backend captures for one region, in order.
 
         A gate stands after the marker. The gate after the last stage of a region stands at the head of the next one,
         behind the point where the runner records a ticket between the two.
         """
         steps: list[Step] = []
+        gates = self.gate_positions(gated)
         for i, stage in enumerate(self.stages):
             if stage.region is not region:
                 continue
-            if gated and (i == 0 or self.stages[i - 1].region is not region):
-                steps.append(Step("gate", self.stages[i - 1].name if i else START))
+            before = self.stages[i - 1].name if i else START
+            if before in gates and (i == 0 or self.stages[i - 1].region is not region):
+                steps.append(Step("gate", before))
             steps.append(Step("stage", stage.name, stage))
             if stage.name == marker_after:
                 steps.append(Step("marker", stage.name))
             last = i + 1 == len(self.stages)
-            if gated and (last or self.stages[i + 1].region is region):
+            if stage.name in gates and (last or self.stages[i + 1].region is region):
                 steps.append(Step("gate", stage.name))
         return tuple(steps)
 
-    def gate_positions(self) -> tuple[str, ...]:
-        """Where a gated forward has gates: before the first stage and after every stage."""
-        return (START, *(s.name for s in self.stages))
+    def gate_positions(self, gated: Gated = True) -> tuple[str, ...]:
+        """Where a gated forward has gates: before the first stage and after every stage, or only at the positions named."""
+        every = (START, *(s.name for s in self.stages))
+        return tuple(p for p in every if p in gated) if isinstance(gated, frozenset) else every if gated else ()
 
     def readers(self) -> tuple[Stage, ...]:
         """The stages that read a shared table, in order."""

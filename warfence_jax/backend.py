@@ -14,7 +14,7 @@ from warfence.backend import FORWARD, ArraySpec, Capabilities
 from warfence.errors import InputError
 from warfence.gates import HostGates
 from warfence.modes import Region
-from warfence.program import ForwardProgram
+from warfence.program import ForwardProgram, Gated
 from warfence_jax.aliased import AliasedTables
 from warfence_jax.compiler import Compiler, on
 from warfence_jax.devices import find_devices, zeros
@@ -93,10 +93,10 @@ class JaxBackend:
         self._params = {n: jax.device_put(np.array(a), self.devices.compute) for n, a in params.items()}
         self.state.update({n: zeros(s, self.devices.compute) for n, s in state.items()})
 
-    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> JaxForward:
+    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> JaxForward:
         if marker_after is not None and program.stages[program.index(marker_after)].region is not Region.REPLAY:
             raise InputError(f"program '{program.name}': the marker's stage '{marker_after}' is not a replay stage")
-        gates = HostGates(program.gate_positions()) if gated else None
+        gates = HostGates(program.gate_positions(gated)) if gated else None
         if gates is not None:
             self._gates.append(gates)
             self._threaded = True  # a gate blocks whoever dispatches, and that must not be the caller

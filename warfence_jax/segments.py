@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warfence.errors import InputError
 from warfence.modes import Region
-from warfence.program import ForwardProgram, Stage, Step
+from warfence.program import ForwardProgram, Gated, Stage, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Segment:
         return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
 
 
-def cut(program: ForwardProgram, marker_after: str | None, gated: bool, split: bool) -> tuple[Segment, ...]:
+def cut(program: ForwardProgram, marker_after: str | None, gated: Gated, split: bool) -> tuple[Segment, ...]:
     """The segments of a program, in order. `split`: stages that read tables run on another device than the rest."""
     given = {name for stage in program.stages for name in stage.gives}
     missing = [name for name in program.outputs if name not in given]

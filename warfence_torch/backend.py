@@ -12,7 +12,7 @@ from torch import Tensor
 from warfence.backend import FORWARD, ArraySpec, Capabilities, Forward
 from warfence.errors import InputError
 from warfence.lanes import WorkerLane
-from warfence.program import ForwardProgram
+from warfence.program import ForwardProgram, Gated
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.forward_host import HostForward
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, distinct_stream
@@ -84,7 +84,7 @@ class TorchBackend:
         self._state = make_arrays(state, self.device)
         self._settle_device()
 
-    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> Forward:
+    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> Forward:
         if marker_after is not None:
             program.index(marker_after)
         marker = self.make_read_done_marker() if marker_after is not None else None

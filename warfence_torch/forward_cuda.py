@@ -17,7 +17,7 @@ from warfence.backend import Marker
 from warfence.batch import FLOAT, Batch
 from warfence.errors import StageError
 from warfence.modes import Region
-from warfence.program import ForwardProgram
+from warfence.program import ForwardProgram, Gated
 from warfence_torch.gates_cuda import CudaGates
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
 from warfence_torch.stages import bind
@@ -53,11 +53,12 @@ class CudaForward:
 
     def __init__(
         self, program: ForwardProgram, lane: CudaLane, fixed: Mapping[str, Tensor], marker: CudaEventSource | None,
-        marker_after: str | None, gated: bool, pool: object,
+        marker_after: str | None, gated: Gated, pool: object,
     ) -> None:  # fmt: skip
         self.program = program
+        self._gated = gated
         self.marker = Marker(marker_after) if marker is not None and marker_after is not None else None
-        self.gates = CudaGates(program.gate_positions()) if gated else None
+        self.gates = CudaGates(program.gate_positions(gated)) if gated else None
         self._marker_source = marker
         self._lane = lane
         self._words = torch.zeros(program.layout.words, dtype=torch.int32, device="cuda")
@@ -102,7 +103,7 @@ class CudaForward:
         stream = torch.cuda.current_stream()
         if region is Region.LOAD_BATCH:
             self._workspace.update(self._field_views())
-        for step in self.program.steps(region, marker, self.gates is not None):
+        for step in self.program.steps(region, marker, self._gated):
             if step.stage is not None:
                 try:
                     bind(step.stage, self._fixed)(self._workspace)

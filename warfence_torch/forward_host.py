@@ -19,7 +19,7 @@ from warfence.errors import StageError
 from warfence.gates import HostGates
 from warfence.lanes import HostEvent, WorkerLane
 from warfence.modes import Region
-from warfence.program import START, ForwardProgram, Step
+from warfence.program import START, ForwardProgram, Gated, Step
 from warfence_torch.stages import StageCall, bind
 
 
@@ -55,11 +55,12 @@ class HostForward:
         lane: WorkerLane,
         fixed: Mapping[str, Tensor],
         marker_after: str | None,
-        gated: bool,
+        gated: Gated,
     ) -> None:
         self.program = program
+        self._gated = gated
         self.marker = Marker(marker_after) if marker_after is not None else None
-        self.gates = HostGates(program.gate_positions()) if gated else None
+        self.gates = HostGates(program.gate_positions(gated)) if gated else None
         self._lane = lane
         self._marker_event = HostEvent()
         self._marker_generation = 0  # of the replay now running; only the lane's thread uses it
@@ -117,7 +118,7 @@ class HostForward:
 
     def _record(self, region: Region, fixed: Mapping[str, Tensor]) -> list[tuple[str, StageCall]]:
         marker = self.marker.stage if self.marker is not None else None
-        return [(s.name, self._call(s, fixed)) for s in self.program.steps(region, marker, self.gates is not None)]
+        return [(s.name, self._call(s, fixed)) for s in self.program.steps(region, marker, self._gated)]
 
     def _call(self, step: Step, fixed: Mapping[str, Tensor]) -> StageCall:
         if step.stage is not None:

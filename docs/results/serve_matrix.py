@@ -48,8 +48,12 @@ def main(targets: list[str]) -> int:
     model = load_model()
     prompts = (ASSETS / "prompts.txt").read_text().splitlines()
     print(f"# Serving {len(prompts)} prompts, 48 new tokens each, greedy\n")
-    print(f"{datetime.date.today()}; {versions()}; command: `python docs/results/serve_matrix.py {' '.join(targets)}`\n")
-    print("| backend | device | attention | run | tokens | digest | fine | coarse | policies | tokens/s | host us/step |")
+    print(
+        f"{datetime.date.today()}; {versions()}; command: `python docs/results/serve_matrix.py {' '.join(targets)}`\n"
+    )
+    print(
+        "| backend | device | attention | run | tokens | digest | fine | coarse | policies | tokens/s | host us/step |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     digests = set()
     for target in targets:

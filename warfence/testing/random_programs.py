@@ -79,7 +79,9 @@ def random_programs(draw: st.DrawFn) -> RandomProgram:
             reads = tuple(name for name in readable if draw(st.booleans()))
             takes = ("req_pool_indices", "mix") if stages else ("req_pool_indices",)
             attrs: dict[str, Any] = {"tables": reads, "column": draw(st.integers(0, COLUMNS - 1))}
-            stages.append(Stage(f"s{len(stages)}", region, "mix", reads=reads, takes=takes, gives=("mix",), attrs=attrs))
+            stages.append(
+                Stage(f"s{len(stages)}", region, "mix", reads=reads, takes=takes, gives=("mix",), attrs=attrs)
+            )
     program = ForwardProgram("random", ForwardMode.DECODE, LAYOUT, tuple(stages), outputs=("mix",))
     return RandomProgram(program, draw(st.booleans()), draw(st.integers(0, 2**16)))
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from warfence.backend import PLAN, Backend, Forward, Lane
 from warfence.modes import Region
-from warfence.program import START, ForwardProgram, Stage
+from warfence.program import START, ForwardProgram, Gated, Stage
 from warfence.testing.mutants.base import Mutant
 
 MoveMarker = Callable[[ForwardProgram, str], str | None]
@@ -21,7 +21,7 @@ def _compiling(move: MoveMarker, change: ChangeProgram = lambda program: program
     def wrap(backend: Backend) -> Backend:
         compile_right = backend.compile
 
-        def compile_wrong(program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False) -> Forward:
+        def compile_wrong(program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> Forward:
             planted = move(program, marker_after) if marker_after is not None else None
             return compile_right(change(program), marker_after=planted, gated=gated)
 

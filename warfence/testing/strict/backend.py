@@ -24,7 +24,7 @@ from jaxtyping import Float32
 from warfence.backend import FORWARD, PLAN, SCHEDULE, ArraySpec, Capabilities
 from warfence.errors import FenceError, InputError
 from warfence.modes import Region
-from warfence.program import START, ForwardProgram
+from warfence.program import START, ForwardProgram, Gated
 from warfence.testing.kernels import KERNELS, Array, Kernel
 from warfence.testing.strict.forward import StrictForward
 from warfence.testing.strict.lanes import StrictLane
@@ -95,7 +95,7 @@ class StrictBackend:
         self._state = {n: np.zeros(spec.shape, spec.dtype) for n, spec in state.items()}
 
     def compile(
-        self, program: ForwardProgram, *, marker_after: str | None = None, gated: bool = False
+        self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False
     ) -> StrictForward:
         self._machine.check_open()
         if self._tables is None or self._params is None:

@@ -8,7 +8,7 @@ from warfence.backend import Marker
 from warfence.batch import Batch
 from warfence.errors import FenceError, StageError
 from warfence.modes import Region
-from warfence.program import ForwardProgram, Stage
+from warfence.program import ForwardProgram, Gated, Stage
 from warfence.testing.kernels import Array, Kernel, bind
 from warfence.testing.strict.gates import StrictGates
 from warfence.testing.strict.lanes import StrictEvent
@@ -22,11 +22,11 @@ class StrictForward:
 
     def __init__(
         self, program: ForwardProgram, machine: Machine, queue: Queue, fixed: Mapping[str, Array],
-        kernels: Mapping[str, Kernel], marker_after: str | None, gated: bool,
+        kernels: Mapping[str, Kernel], marker_after: str | None, gated: Gated,
     ) -> None:  # fmt: skip
         self.program = program
         self.marker = Marker(marker_after) if marker_after is not None else None
-        self.gates = StrictGates(program.name, program.gate_positions(), machine, queue) if gated else None
+        self.gates = StrictGates(program.name, program.gate_positions(gated), machine, queue) if gated else None
         self._machine, self._queue = machine, queue
         self._calls = {stage.name: bind(stage, fixed, kernels) for stage in program.stages}
         self._fixed = {s.name: {n: fixed[n] for n in (*s.reads, *s.state, *s.params)} for s in program.stages}
