@@ -25,7 +25,7 @@ ABC = program(
 )  # fmt: skip
 
 
-def steps(p: ForwardProgram, region: Region, marker: str | None, gated: bool) -> list[str]:
+def steps(p: ForwardProgram, region: Region, marker: str | None, gated: bool | frozenset[str]) -> list[str]:
     return [f"{s.kind} {s.name}" for s in p.steps(region, marker, gated)]
 
 
@@ -72,6 +72,20 @@ def test_an_unknown_stage_gets_the_nearest_names() -> None:
     p = program(Stage("swa_translate", LOAD, "x"), Stage("page_table", LOAD, "x"))
     with pytest.raises(InputError, match="no stage 'swa_translat'; nearest: swa_translate"):
         p.index("swa_translat")
+
+
+@pytest.mark.parametrize("stage", ["start", "a", "d"])
+def test_a_marker_stands_in_the_replay(stage: str) -> None:
+    with pytest.raises(InputError, match=rf"a marker stands after a replay stage \(b, c\), not '{stage}'"):
+        ABC.steps(REPLAY, stage, False)
+
+
+def test_gates_only_where_they_are_wanted() -> None:
+    wanted = frozenset({"a", "d"})
+    assert ABC.gate_positions(wanted) == ("a", "d")
+    assert steps(ABC, LOAD, None, wanted) == ["stage a"]
+    assert steps(ABC, REPLAY, None, wanted) == ["gate a", "stage b", "stage c"]
+    assert steps(ABC, TAIL, None, wanted) == ["stage d", "gate d"]
 
 
 def test_pack_round_trip_and_padding() -> None:

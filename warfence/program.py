@@ -97,6 +97,8 @@ class ForwardProgram:
         A gate stands after the marker. The gate after the last stage of a region stands at the head of the next one,
         behind the point where the runner records a ticket between the two.
         """
+        if marker_after is not None:
+            self.check_marker(marker_after)
         steps: list[Step] = []
         gates = self.gate_positions(gated)
         for i, stage in enumerate(self.stages):
@@ -112,6 +114,14 @@ class ForwardProgram:
             if stage.name in gates and (last or self.stages[i + 1].region is region):
                 steps.append(Step("gate", stage.name))
         return tuple(steps)
+
+    def check_marker(self, stage: str) -> None:
+        """InputError unless a marker can stand after that stage: it must be one of the replay."""
+        replay = [s.name for s in self.region(Region.REPLAY)]
+        if self.index(stage) < 0 or stage not in replay:
+            raise InputError(
+                f"program '{self.name}': a marker stands after a replay stage ({', '.join(replay)}), not '{stage}'"
+            )
 
     def gate_positions(self, gated: Gated = True) -> tuple[str, ...]:
         """Where a gated forward has gates: before the first stage and after every stage, or only at the positions named."""
