@@ -23,7 +23,7 @@ BUILT_IN: tuple[Target, ...] = (
 MARKERS = {
     "gpu": "needs a CUDA device; skipped with its reason where there is none",
     "slow": "over 0.25 s",
-    "xdist_group(name)": "tests of one backend, which pytest-xdist's --dist loadgroup keeps on one worker",
+    "xdist_group(name)": "tests that share compiled forwards, which pytest-xdist's --dist loadgroup keeps on one worker",
 }
 
 
@@ -91,7 +91,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "target" in metafunc.fixturenames and _ours(metafunc.definition):
-        params = [pytest.param(t, id="-".join(t), marks=_marks(t)) for t in targets(metafunc.config)]
+        kind = "engines" if "engines" in metafunc.fixturenames else "rigs"
+        params = [pytest.param(t, id="-".join(t), marks=_marks(t, kind)) for t in targets(metafunc.config)]
         metafunc.parametrize("target", params, scope="session")
 
 
@@ -143,12 +144,15 @@ def _ours(node: pytest.Item | Any) -> bool:
     return HERE in Path(node.path).resolve().parents
 
 
-def _marks(target: Target) -> list[pytest.MarkDecorator]:
-    """One worker for each target: its engines are compiled once. A framework that is not installed skips, with the remedy."""
+def _marks(target: Target, kind: str) -> list[pytest.MarkDecorator]:
+    """One worker for all engines of a target, and one for its rigs, so that each is compiled once.
+
+    A framework that is not installed skips, with the remedy.
+    """
     from warfence.backends import INSTALL
 
     name, device = target
-    marks = [pytest.mark.xdist_group("-".join(target))]
+    marks = [pytest.mark.xdist_group("-".join((*target, kind)))]
     if device != "cpu":
         marks.append(pytest.mark.gpu)
     if name in INSTALL and importlib.util.find_spec(name) is None:

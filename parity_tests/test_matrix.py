@@ -67,7 +67,7 @@ def test_a_marker_one_stage_early_is_unsound(rig: Rig, target: Target, attention
     assert not result.ok
 
 
-@pytest.mark.xdist_group("jax-cpu")
+@pytest.mark.xdist_group("jax-cpu-rigs")
 def test_backends_side_by_side_release_at_the_same_stage(small: SmallModel, pytestconfig: pytest.Config) -> None:
     here = [n for n, d in targets(pytestconfig) if d == "cpu" and (n not in INSTALL or importlib.util.find_spec(n))]
     if len(here) < 2:
