@@ -66,6 +66,7 @@ def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Non
 def pytest_configure(config: pytest.Config) -> None:
     if not concerned(config):
         return
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the lanes bring their own threads
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
     from warfence.errors import InputError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from xml.etree.ElementTree import parse
 
@@ -176,3 +177,14 @@ def test_by_default_what_is_installed_is_run_and_the_rest_is_said(
     monkeypatch.setattr(contenders, "find_spec", lambda name: None)
     assert main(few) == 2
     assert "error: no backend is installed; do one of: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "1"), ("3", "3")])
+def test_one_thread_an_operation_unless_somebody_said_otherwise(
+    monkeypatch: pytest.MonkeyPatch, before: str | None, after: str
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", before or "")  # so that it is put back afterwards
+    if before is None:
+        monkeypatch.delenv("OMP_NUM_THREADS")
+    contenders.contenders(["strict"], "cpu")
+    assert os.environ["OMP_NUM_THREADS"] == after

@@ -14,14 +14,19 @@ from warfence.serve.start import open_backend
 from warfence.testing.selection import choose
 from warfence.testing.suite import Contender
 
+# Read by the frameworks when they are imported. On a machine with a GPU jax would take most of the memory, which torch may
+# need. Each lane brings its own thread: with a team of threads for each operation besides, torch on two cores takes 50
+# times as long.
+BEFORE_IMPORT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
+
 
 def contenders(names: Sequence[str], device: str) -> dict[str, Contender]:
     """One entry a backend, in the order given; without names the built-in ones that are installed.
 
     InputError for a name or a dotted path that leads to no backend. Starts nothing.
     """
-    # Before jax is imported: on a machine with a GPU it would take most of the memory, which torch may need.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    for variable, value in BEFORE_IMPORT.items():
+        os.environ.setdefault(variable, value)
     if any(":" in name for name in names) and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # the console script does not look there, `python -m` does
     found: dict[str, Contender] = {}
