@@ -2,8 +2,8 @@
 
     pytest parity_tests --backend examples.threads_backend:ThreadsBackend
 
-Given: `WorkerLane` (a queue with its own thread), `HostEvent` (a point that a lane reaches), `HostGates`, and `bind`, which
-runs one stage. Left to write: what follows. `warfence backends new NAME` writes the empty form of this file.
+Given: `WorkerLane` (a queue with its thread), `HostEvent` (a point that a lane reaches), `HostGates`, and `bind`, which runs a
+stage. Left to write: what follows. `warfence backends new NAME` writes the empty form of this file.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from warfence.backend import FORWARD, ArraySpec, Capabilities, Marker
 from warfence.batch import Batch
 from warfence.errors import InputError, StageError
 from warfence.gates import HostGates
+from warfence.kernels import bind
 from warfence.lanes import HostEvent, WorkerLane
 from warfence.modes import Region
 from warfence.program import START, ForwardProgram, Gated
-from warfence.testing.kernels import Array, bind
+from warfence.testing.kernels import KERNELS, Array
 
 
 class Tables:
@@ -34,7 +35,6 @@ class Tables:
     def write(self, lane: WorkerLane, name: str, cells: Array, values: Array) -> None:
         if name not in self.arrays:
             raise InputError(f"no table '{name}'; tables: {', '.join(self.arrays)}")
-        lane.check()
         self._writers.add(lane)
         lane.submit(lambda: self.arrays[name].put(cells, values))
 
@@ -59,7 +59,7 @@ class Forward:
         self.marker = Marker(marker) if marker is not None else None
         self.gates = HostGates(program.gate_positions(gated)) if gated else None
         self._read_done = HostEvent()  # of the marker: one event, armed anew by each replay
-        self._calls = {stage.name: bind(stage, backend.fixed) for stage in program.stages}
+        self._calls = {stage.name: bind(stage, backend.fixed, KERNELS) for stage in program.stages}
         self._steps = {region: program.steps(region, marker, gated) for region in Region}
         self._workspace: dict[str, Array] = {}
 

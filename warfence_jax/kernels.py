@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32, Int32
 
-from warfence.errors import InputError, WarfenceError
+from warfence.kernels import StageEnv, check_given, kernel_of
 from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.program import Stage
 
@@ -24,28 +24,11 @@ Kernel = Callable[[Env, Attrs], dict[str, Array]]
 IN_BOUNDS = "promise_in_bounds"
 
 
-class StageEnv(dict[str, Array]):
-    """What one stage may see. Anything it did not declare is an error that names the stage."""
-
-    def __init__(self, stage: Stage, known: Mapping[str, Array]) -> None:
-        self.declared = (*stage.reads, *stage.takes, *stage.state, *stage.params)
-        super().__init__({name: known[name] for name in self.declared})
-        self.stage = stage.name
-
-    def __missing__(self, name: str) -> Array:
-        raise WarfenceError(
-            f"stage '{self.stage}' uses '{name}', which it does not declare; it declares: {', '.join(sorted(self))}"
-        )
-
-
 def run_stage(stage: Stage, known: Mapping[str, Array]) -> dict[str, Array]:
     """Trace one stage over the arrays that are known; returns its gives and its updated state."""
-    if stage.op not in KERNELS:
-        raise InputError(f"stage '{stage.name}' has the op '{stage.op}'; this backend knows: {', '.join(KERNELS)}")
-    given = KERNELS[stage.op](StageEnv(stage, known), stage.attrs)
-    if given.keys() != {*stage.gives, *stage.state}:
-        declared = sorted({*stage.gives, *stage.state})
-        raise WarfenceError(f"stage '{stage.name}' gave {sorted(given)} but declares {declared} (gives and state)")
+    names = (*stage.reads, *stage.takes, *stage.state, *stage.params)
+    given = kernel_of(stage, KERNELS)(StageEnv(stage.name, {n: known[n] for n in names}), stage.attrs)
+    check_given(stage, given, (*stage.gives, *stage.state))
     return given
 
 

@@ -16,11 +16,12 @@ from torch import Tensor
 from warfence.backend import Marker
 from warfence.batch import FLOAT, Batch
 from warfence.errors import StageError
+from warfence.kernels import bind
 from warfence.modes import Region
 from warfence.program import ForwardProgram, Gated
 from warfence_torch.gates_cuda import CudaGates
+from warfence_torch.kernels import KERNELS
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
-from warfence_torch.stages import bind
 from warfence_torch.staging import PinnedRing
 
 WARM_UP_RUNS = 2
@@ -106,7 +107,7 @@ class CudaForward:
         for step in self.program.steps(region, marker, self._gated):
             if step.stage is not None:
                 try:
-                    bind(step.stage, self._fixed)(self._workspace)
+                    bind(step.stage, self._fixed, KERNELS)(self._workspace)
                 except RuntimeError as error:
                     raise StageError(0, step.name, error) from error
             elif capturing and step.kind == "marker" and self._marker_source is not None:

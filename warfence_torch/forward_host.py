@@ -6,7 +6,7 @@ external event node in a graph would be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import numpy as np
@@ -17,10 +17,13 @@ from warfence.backend import Marker
 from warfence.batch import FLOAT, Batch
 from warfence.errors import StageError
 from warfence.gates import HostGates
+from warfence.kernels import bind
 from warfence.lanes import HostEvent, WorkerLane
 from warfence.modes import Region
 from warfence.program import START, ForwardProgram, Gated, Step
-from warfence_torch.stages import StageCall, bind
+from warfence_torch.kernels import KERNELS
+
+Call = Callable[[dict[str, Tensor]], object]
 
 
 class HostOutputs:
@@ -116,13 +119,13 @@ class HostForward:
             views[name] = (flat.view(torch.float32) if f.dtype == FLOAT else flat).view(f.shape)
         return views
 
-    def _record(self, region: Region, fixed: Mapping[str, Tensor]) -> list[tuple[str, StageCall]]:
+    def _record(self, region: Region, fixed: Mapping[str, Tensor]) -> list[tuple[str, Call]]:
         marker = self.marker.stage if self.marker is not None else None
         return [(s.name, self._call(s, fixed)) for s in self.program.steps(region, marker, self._gated)]
 
-    def _call(self, step: Step, fixed: Mapping[str, Tensor]) -> StageCall:
+    def _call(self, step: Step, fixed: Mapping[str, Tensor]) -> Call:
         if step.stage is not None:
-            return bind(step.stage, fixed)
+            return bind(step.stage, fixed, KERNELS)
         if step.kind == "marker":
             return lambda _: self._marker_event.complete(self._marker_generation)
         gates = cast(HostGates, self.gates)

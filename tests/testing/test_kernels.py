@@ -10,12 +10,13 @@ import pytest
 from warfence.attention import make_attention
 from warfence.batch import BatchLayout, BatchRow, pack
 from warfence.errors import InputError, WarfenceError
+from warfence.kernels import bind
 from warfence.model.program import build, sliding_layers, state_specs
 from warfence.model.reference import ReferenceModel
 from warfence.modes import ForwardMode, Region
 from warfence.program import Stage
 from warfence.sampling import SamplingParams, choose
-from warfence.testing.kernels import KERNELS, bind
+from warfence.testing.kernels import KERNELS
 from warfence.testing.small import SmallModel, small_model
 
 
@@ -70,7 +71,7 @@ def test_a_prompt_in_two_chunks_has_the_logits_of_the_reference(small: SmallMode
         batch = pack(layout, [BatchRow(2, start, part, own, False, 0.0, 1.0, 0.0)])
         workspace = {name: batch.view(name) for name in layout.fields}
         for stage in program.stages:
-            given = bind(stage, fixed)(workspace)
+            given = bind(stage, fixed, KERNELS)(workspace)
             assert all(not np.shares_memory(v, a) for v in given.values() for a in fixed.values())
         np.testing.assert_allclose(workspace["logits"][0], expected[start + len(part) - 1], atol=1e-5)
         assert {a.dtype for a in workspace.values()} == {np.dtype("int32"), np.dtype("float32")}
@@ -95,14 +96,14 @@ def test_bind_says_what_is_wrong_with_a_stage() -> None:
                   gives=("page_table",))  # fmt: skip
     fixed = {"req_to_token": np.zeros((2, 4), np.int32), "other": np.zeros(1, np.int32)}
     workspace = {"req_pool_indices": np.array([1], np.int32)}
-    assert bind(stage, fixed)(workspace)["page_table"] is workspace["page_table"]
+    assert bind(stage, fixed, KERNELS)(workspace)["page_table"] is workspace["page_table"]
     with pytest.raises(InputError, match=r"stage 'look' needs \['req_to_token'\].*call tables\(\) and load\(\) first"):
-        bind(stage, {})
+        bind(stage, {}, KERNELS)
     with pytest.raises(InputError, match="stage 'look' has the op 'magic'; this backend knows: stage_inputs, "):
-        bind(replace(stage, op="magic"), fixed)
+        bind(replace(stage, op="magic"), fixed, KERNELS)
     with pytest.raises(
         WarfenceError, match="'look' uses 'req_to_token', which it does not declare; it declares: other"
     ):
-        bind(replace(stage, reads=("other",)), fixed)(workspace)
+        bind(replace(stage, reads=("other",)), fixed, KERNELS)(workspace)
     with pytest.raises(WarfenceError, match=r"stage 'look' gave \['page_table'\] but declares \['table'\]"):
-        bind(replace(stage, gives=("table",)), fixed)(workspace)
+        bind(replace(stage, gives=("table",)), fixed, KERNELS)(workspace)

@@ -1,4 +1,4 @@
-"""The ops of a decoder program in plain numpy, and `bind`, which runs a stage: what a backend on the host needs.
+"""The ops of a decoder program in plain numpy: what a backend on the host needs.
 
 Shapes: see `warfence.model.program`. A kernel sees only what its stage declares. State (KV pools, the relay) is updated
 in place; values are returned as fresh arrays, never as views of a table. Independent of `warfence.model.reference`,
@@ -14,15 +14,12 @@ import numpy as np
 from jaxtyping import Float32, Int32
 from numpy.typing import NDArray
 
-from warfence.errors import InputError, WarfenceError
 from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN
-from warfence.program import Stage
 
 Array = NDArray[Any]
 Env = Mapping[str, Array]
 Attrs = Mapping[str, Any]
 Kernel = Callable[[Env, Attrs], dict[str, Array]]
-StageCall = Callable[[dict[str, Array]], dict[str, Array]]
 
 
 def stage_inputs(env: Env, attrs: Attrs) -> dict[str, Array]:
@@ -162,39 +159,3 @@ def _rotate(x: Array, cos: Array, sin: Array) -> Array:
 KERNELS: dict[str, Kernel] = {
     f.__name__: f for f in (stage_inputs, page_table, swa_translate, embed, layer, logits, sample, relay, mix)
 }
-
-
-class StageEnv(dict[str, Array]):
-    """What one stage may see. Anything that it did not declare is an error that names the stage."""
-
-    def __init__(self, stage: str, known: Mapping[str, Array]) -> None:
-        super().__init__(known)
-        self.stage = stage
-
-    def __missing__(self, name: str) -> Array:
-        raise WarfenceError(
-            f"stage '{self.stage}' uses '{name}', which it does not declare; it declares: {', '.join(sorted(self))}"
-        )
-
-
-def bind(stage: Stage, fixed: Mapping[str, Array], kernels: Mapping[str, Kernel] = KERNELS) -> StageCall:
-    """A call of the stage's kernel that takes from a workspace, leaves its values there, and returns them.
-
-    fixed: tables, state and weights, which never move. InputError for an unknown op, or for arrays that are not made.
-    """
-    if stage.op not in kernels:
-        raise InputError(f"stage '{stage.name}' has the op '{stage.op}'; this backend knows: {', '.join(kernels)}")
-    names = (*stage.reads, *stage.state, *stage.params)
-    if missing := [n for n in names if n not in fixed]:
-        raise InputError(f"stage '{stage.name}' needs {missing}, which were not made: call tables() and load() first")
-    kernel, arrays = kernels[stage.op], {n: fixed[n] for n in names}
-
-    def call(workspace: dict[str, Array]) -> dict[str, Array]:
-        env = StageEnv(stage.name, arrays | {n: workspace[n] for n in stage.takes})
-        given = kernel(env, stage.attrs)
-        if given.keys() != set(stage.gives):
-            raise WarfenceError(f"stage '{stage.name}' gave {sorted(given)} but declares {sorted(stage.gives)}")
-        workspace.update(given)
-        return given
-
-    return call

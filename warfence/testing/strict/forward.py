@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from warfence.backend import Marker
 from warfence.batch import Batch
 from warfence.errors import FenceError, StageError
+from warfence.kernels import bind
 from warfence.modes import Region
 from warfence.program import ForwardProgram, Gated, Stage
-from warfence.testing.kernels import Array, Kernel, bind
+from warfence.testing.kernels import Array, Kernel
 from warfence.testing.strict.gates import StrictGates
 from warfence.testing.strict.lanes import StrictEvent
 from warfence.testing.strict.launch import Launch

@@ -8,8 +8,9 @@ import numpy as np
 
 from warfence.batch import Batch
 from warfence.errors import FenceError, InputError
+from warfence.kernels import StageCall
 from warfence.program import ForwardProgram, Stage
-from warfence.testing.kernels import Array, StageCall
+from warfence.testing.kernels import Array
 
 
 class Launch:
@@ -27,7 +28,7 @@ class Launch:
         self._program, self._batch, self._as_packed = program, batch, words.copy()
         self._workspace = {name: frozen(batch.view(name)) for name in layout.fields}
 
-    def run(self, stage: Stage, call: StageCall, fixed: Mapping[str, Array]) -> None:
+    def run(self, stage: Stage, call: StageCall[Array], fixed: Mapping[str, Array]) -> None:
         """Run one stage over the workspace."""
         self.check_batch()
         for name, value in call(self._workspace).items():
