@@ -13,7 +13,7 @@ from warfence.errors import DeadHandleError
 from warfence.modes import FenceMode
 from warfence.requests import Request
 from warfence.serve.job import Job
-from warfence.serve.start import open_backend
+from warfence.serve.start import one_thread_for_small, open_backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,7 @@ def session(job: Job, watcher: Watcher) -> Iterator[Session]:
     """Start the job's backend and compile every forward. Lanes and threads end with the context, whatever happened."""
     options = job.options
     watcher.starting(options.backend, options.device)
+    one_thread_for_small(sum(w.size for w in job.model.weights.values()))
     backend = open_backend(options.backend, options.device, options.backend_options())
     try:
         with Engine(options.engine(), job.model.config, job.model.weights, backend) as engine:

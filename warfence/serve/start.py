@@ -13,6 +13,16 @@ from warfence.backend import Backend
 from warfence.errors import InputError
 
 
+# A kernel of a model this small is over before a second thread would have begun, and the lanes bring threads of their own.
+SMALL_MODEL_WEIGHTS = 20_000_000
+
+
+def one_thread_for_small(weights: int) -> None:
+    """Keep the libraries to one thread for a small model, unless the user chose. Before a framework is imported."""
+    if weights < SMALL_MODEL_WEIGHTS:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
 def check_backend(name: str) -> None:
     """InputError for a name that is no backend: which are installed here, and what to install for the others."""
     known = backends.available()
