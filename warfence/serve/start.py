@@ -12,7 +12,6 @@ from warfence import backends
 from warfence.backend import Backend
 from warfence.errors import InputError
 
-
 # A kernel of a model this small is over before a second thread would have begun, and the lanes bring threads of their own.
 SMALL_MODEL_WEIGHTS = 20_000_000
 
