@@ -158,6 +158,15 @@ RULE_SETS: dict[str, tuple[Rule, ...]] = {
 }
 
 
+# How late a ticket of each policy comes, on the scale of SharedReadEnds; NONE waits for the whole forward.
+_COMES = {PRE: 1, IN_GRAPH: 2, POST: 3, NONE: 4}
+
+
+def is_early(query: Query, policy: WarReadDonePolicy) -> bool:
+    """Whether a ticket of that policy comes before the declared reads end: unsound."""
+    return _COMES[policy] < query.declared.value
+
+
 def decide(query: Query, rules: tuple[Rule, ...] = RULES) -> Decision:
     """The first rule that applies. A rule set that answers nothing publishes nothing."""
     for rule in rules:

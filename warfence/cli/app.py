@@ -15,6 +15,7 @@ def build_app() -> typer.Typer:
     from warfence.cli.boundary import boundary
     from warfence.cli.demo import demo
     from warfence.cli.doctor import doctor
+    from warfence.cli.explain import explain
     from warfence.cli.parity import parity
     from warfence.cli.serve import serve
 
@@ -24,7 +25,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (demo, serve, parity, boundary, doctor):
+    for command in (demo, serve, parity, boundary, explain, doctor):
         app.command()(command)
     app.add_typer(backends_group())
     return app
