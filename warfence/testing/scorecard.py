@@ -40,12 +40,12 @@ class Scorecard:
 
 def check_law(law: Law, bench: Bench) -> LawResult:
     """Run one law. Whatever it raises counts as broken: a check that cannot be finished has not held."""
-    capabilities = bench.rig.backend.capabilities
-    absent = [n for n in law.needs if not getattr(capabilities, n)]
-    if absent:
-        reasons = "; ".join(f"{n}: {capabilities.reasons.get(n, 'no reason given')}" for n in absent)
-        return LawResult(law.id, law.sentence, "not applicable", reasons)
     try:
+        capabilities = bench.rig.backend.capabilities
+        absent = [n for n in law.needs if not getattr(capabilities, n)]
+        if absent:
+            reasons = "; ".join(f"{n}: {capabilities.reasons.get(n, 'no reason given')}" for n in absent)
+            return LawResult(law.id, law.sentence, "not applicable", reasons)
         law.check(bench)
     except Exception as error:
         bench.discard()
