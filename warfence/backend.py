@@ -139,7 +139,9 @@ class SharedTables(Protocol):
     """The scheduler-written, forward-read tables. int32, written by cell, read by stages only."""
 
     def write(self, lane: Lane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
-        """Enqueue table.flat[cells] = values on the lane. Cells are distinct.
+        """Enqueue table.flat[cells] = values on the lane.
+
+        Cells are distinct and in range; a backend need not check that (the strict reference backend does).
 
         The caller never writes the arrays again. Legal to enqueue at any time; it may land only after the waits of the
         lane (that is the fence).

@@ -25,7 +25,7 @@ from warfence.runner import Runner
 
 END = "end"  # the release point of a write that lands only after the whole forward
 LANDING_FACTOR = 50  # how many landing times a write is given where only the runtime knows what blocks it
-LEAST_BOUND_S = 0.01
+LEAST_BOUND_S = 0.03  # a busy machine may leave a thread alone for this long
 
 
 @dataclass(frozen=True, slots=True)
