@@ -31,6 +31,8 @@ from warfence.errors import InputError
 
 _WORD = 0xFFFFFFFF
 _LONG = 0xFFFFFFFFFFFFFFFF
+NEAR_TIE = 1e-4
+"""Margins below this may fall differently by rounding alone: two best logits, or a draw and the edge of its interval."""
 MIN_TEMPERATURE = 1e-3
 """The smallest temperature that is not greedy: logits divided by less can overflow float32."""
 

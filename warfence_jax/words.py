@@ -33,11 +33,6 @@ def layout_of(shapes: Mapping[str, ShapeDtypeStruct]) -> dict[str, Field]:
     return fields
 
 
-def size_of(fields: Fields) -> int:
-    """How many words the fields take."""
-    return sum(f.size for f in fields.values())
-
-
 def pack(fields: Fields, known: Mapping[str, Array]) -> Int32[Array, " words"]:
     """The fields' values as words."""
     flat = [known[name].reshape(-1) for name in fields]

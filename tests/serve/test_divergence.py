@@ -7,7 +7,8 @@ import math
 import pytest
 
 from warfence.requests import Request
-from warfence.serve.divergence import NEAR_TIE, Difference, differences, split
+from warfence.sampling import NEAR_TIE
+from warfence.serve.divergence import Difference, differences, split
 
 
 def request(id: int, output: list[int], margins: list[float] | None = None) -> Request:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FORCED = """\
 Now the overlapped loop without a fence. Whether a table write overtakes a read of the running forward is then a matter
-of luck; here that order, which the missing fence permits, is forced at every launch, so that the result repeats."""
+of luck; here that order, which the missing fence permits, is forced at every launch, so that luck has no part in it."""
 WHAT, HOW = "What is served", "How it runs"
 
 

@@ -8,9 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from warfence.requests import Request
-
-NEAR_TIE = 1e-4
-"""Two best logits (or a draw and the edge of its interval) nearer than this may fall differently by rounding alone."""
+from warfence.sampling import NEAR_TIE
 
 
 @dataclass(frozen=True, slots=True)

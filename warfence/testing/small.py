@@ -13,9 +13,8 @@ from warfence.model.config import ModelConfig
 from warfence.model.reference import ReferenceModel
 from warfence.model.weights import Weights, random_weights
 from warfence.requests import Request
-from warfence.sampling import SamplingParams
+from warfence.sampling import NEAR_TIE, SamplingParams
 
-NEAR_TIE = 1e-4  # two best logits (or a draw and an edge) closer than this may fall differently across frameworks
 SIZES: dict[str, Any] = {"rows": 4, "chunk": 8, "extend_rows": 2, "context": 96, "slots": 110, "swa_slots": 44}
 GREEDY = SamplingParams()
 SAMPLED = SamplingParams(temperature=0.8, top_p=0.9, seed=5)
