@@ -99,7 +99,7 @@ def test_premise_the_captured_forward_reads_the_live_table(make_backend: MakeBac
             tables.write(schedule, REQ_TO_TOKEN, cells, slots)
             tables.write(schedule, FULL_TO_SWA, slots, slots)
             lane.wait_lane(schedule)
-            row = BatchRow(1, 0, (5, 9, 2, 7, 1, 8, 3, 4), tuple(range(1, 9)), False, 0.0, 1.0, 0.0)
+            row = BatchRow(1, 0, (5, 9, 2, 7, 1, 8, 3, 4), tuple(range(1, 9)), False, 0.0, 1.0, ())
             forward.load_batch(pack(forward.program.layout, [row]), launch)
             forward.replay(launch)
             result = forward.tail(launch).result()

@@ -61,7 +61,7 @@ def test_logits_agree_with_transformers(make_backend: Callable[..., Backend], ki
             lane.wait_lane(schedule)
             part = tuple(ids[start : start + CHUNK])
             slots = tuple(range(start + 1, start + 1 + len(part)))
-            forward.load_batch(pack(program.layout, [BatchRow(1, start, part, slots, False, 0.0, 1.0, 0.0)]), launch)
+            forward.load_batch(pack(program.layout, [BatchRow(1, start, part, slots, False, 0.0, 1.0, ())]), launch)
             forward.replay(launch)
             logits = forward.tail(launch).result()["logits"][0]
             np.testing.assert_allclose(logits, expected[start + len(part) - 1], atol=1e-4, rtol=1e-4)

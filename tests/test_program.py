@@ -90,13 +90,13 @@ def test_gates_only_where_they_are_wanted() -> None:
 
 def test_pack_round_trip_and_padding() -> None:
     layout = BatchLayout(3, 4)
-    batch = pack(layout, [BatchRow(2, 7, (5, 6), (11, 12), False, 0.5, 0.25, 0.75)])
+    batch = pack(layout, [BatchRow(2, 7, (5, 6), (11, 12), False, 0.5, 0.25, (0.75,))])
     assert batch.view("input_ids").tolist() == [[5, 6, 0, 0], [0] * 4, [0] * 4]
     assert batch.view("out_cache_loc")[0].tolist() == [11, 12, 0, 0]
     assert batch.view("extend_lens").tolist() == [2, 1, 1]
     assert batch.view("req_pool_indices").tolist() == [2, 0, 0], "padding reads the reserved row 0"
     assert batch.view("temperature").dtype == np.float32
-    assert [float(batch.view(n)[0]) for n in ("temperature", "top_p", "uniform")] == [0.5, 0.25, 0.75]
+    assert [float(batch.view(n).flat[0]) for n in ("temperature", "top_p", "uniform")] == [0.5, 0.25, 0.75]
     assert batch.words.size == layout.words
 
 

@@ -38,7 +38,7 @@ class Noting:
             return None
         self.planned += 1
         self.notes.append(f"plan {self.planned}")
-        row = BatchRow(1, 0, (), (1,), True, 0.0, 1.0, 0.0)
+        row = BatchRow(1, 0, (), (1,), True, 0.0, 1.0, ())
         return Plan(ForwardMode.DECODE, (self.request,), (row,), (True,))
 
     def flush(self) -> None:

@@ -31,10 +31,14 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class BatchLayout:
-    """Shapes of a batch of `rows` requests with up to `queries` new tokens each."""
+    """Shapes of a batch of `rows` requests with up to `queries` new tokens each.
+
+    draws: random numbers a row brings; more than one where the host does not know yet at which position the row stands.
+    """
 
     rows: int
     queries: int
+    draws: int = 1
     fields: dict[str, Field] = field(init=False, hash=False, compare=False)
     words: int = field(init=False, hash=False, compare=False)
 
@@ -49,7 +53,7 @@ class BatchLayout:
             ("from_relay", (b,), INT),  # 1: the first token comes from the device relay, not from the host
             ("temperature", (b,), FLOAT),
             ("top_p", (b,), FLOAT),
-            ("uniform", (b,), FLOAT),  # the draw for the token after this launch
+            ("uniform", (b, self.draws), FLOAT),  # the draws for the tokens at prefix_lens + extend_lens and on
         ]
         fields: dict[str, Field] = {}
         offset = 0
@@ -71,7 +75,7 @@ class BatchRow:
     from_relay: bool
     temperature: float
     top_p: float
-    uniform: float
+    uniform: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,6 @@ def pack(layout: BatchLayout, rows: Iterable[BatchRow]) -> Batch:
         views["from_relay"][i] = r.from_relay
         views["temperature"][i] = r.temperature
         views["top_p"][i] = r.top_p
-        views["uniform"][i] = r.uniform
+        views["uniform"][i, : len(r.uniform)] = r.uniform
     words.flags.writeable = False
     return batch

@@ -63,3 +63,14 @@ def bind(stage: Stage, fixed: Mapping[str, A], kernels: Mapping[str, Kernel[A]])
         return given
 
     return call
+
+
+def for_call(name: str, have: int, need: int) -> int:
+    """How many of the `have` locations in a snapshot a call for `need` new tokens uses: a padded or piecewise call takes the
+    first ones. WarfenceError where the snapshot is too short; ask before anything is written (law 10)."""
+    if have < need:
+        raise WarfenceError(
+            f"snapshot '{name}' holds {have} write locations a row and the call writes {need}: the snapshot was made for "
+            f"a shorter call; make it anew when the metadata is made, and never fall back to the live table"
+        )
+    return need

@@ -166,7 +166,7 @@ class Planner:
             decode = mode is ForwardMode.DECODE
             tokens = () if decode else r.known[prefix : r.cached]
             emit = decode or r.cached == len(r.known)
-            draw = uniform(r.params.seed, r.id, r.cached) if r.params.temperature > 0 else 0.0
+            draw = (uniform(r.params.seed, r.id, r.cached),) if r.params.temperature > 0 else ()
             rows.append(
                 BatchRow(
                     r.row, prefix, tokens, tuple(r.slots[prefix:]), decode, r.params.temperature, r.params.top_p, draw

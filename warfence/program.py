@@ -50,13 +50,18 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class ForwardProgram:
-    """The stages of one forward shape, in order. `outputs` are the workspace values that the host gets."""
+    """The stages of one forward shape, in order. `outputs` are the workspace values that the host gets.
+
+    breaks: replay stages after which the captured forward is broken into a next segment, issued by itself (a graph with
+    breaks). It changes what is captured together, never what runs, nor in which order.
+    """
 
     name: str
     mode: ForwardMode
     layout: BatchLayout
     stages: tuple[Stage, ...]
     outputs: tuple[str, ...]
+    breaks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [s.name for s in self.stages]
@@ -76,6 +81,12 @@ class ForwardProgram:
                     f"program '{self.name}', stage '{stage.name}' takes {missing}, which nothing before it gives"
                 )
             known.update(stage.gives)
+        replay = [s.name for s in self.stages if s.region is Region.REPLAY]
+        if strange := [b for b in self.breaks if b not in replay[:-1]]:
+            raise InputError(
+                f"program '{self.name}': breaks after {strange}; a break stands after a replay stage but the last: "
+                f"{', '.join(replay[:-1]) or 'there is none'}"
+            )
 
     def region(self, region: Region) -> tuple[Stage, ...]:
         return tuple(s for s in self.stages if s.region is region)

@@ -77,7 +77,7 @@ class Rig:
         """A batch of (row, prefix, tokens, from_relay)."""
         made = [
             BatchRow(row, prefix, tuple(tokens), tuple(slot(row, prefix + i) for i in range(max(len(tokens), 1))), relay,
-                     0.0, 1.0, 0.0)
+                     0.0, 1.0, ())
             for row, prefix, tokens, relay in rows
         ]  # fmt: skip
         return pack(forward.program.layout, made)

@@ -68,7 +68,7 @@ def test_embed_layer_and_logits_agree_with_the_reference(sliding: bool) -> None:
     ids, prefix, window = np.arange(2, 11), 6, 4
     pool = np.zeros((2, 32, 2, 4), np.float32)
     slots = i32(np.arange(20, 20 + 16))[::-1].copy() - 4  # scattered on purpose: slot = 31 - position
-    attrs = {"layer": 0, "window": window if sliding else None, "heads": 4, "kv_heads": 2, "head_dim": 4,
+    attrs = {"weights": "layer.0", "pool": "kv.0", "window": window if sliding else None, "heads": 4, "kv_heads": 2, "head_dim": 4,
              "theta": 10000.0, "eps": 1e-5}  # fmt: skip
     for start, stop in ((0, prefix), (prefix, len(ids))):  # two chunks: the second attends over the cache of the first
         at = np.arange(start, stop)
@@ -99,7 +99,7 @@ def test_sample_follows_the_rule(sampled: bool) -> None:
     temperature = np.where(np.arange(24) % 3 == 0, 0.0, rng.uniform(0.3, 2.0, 24)).astype(np.float32)
     top_p, draw = rng.uniform(0.05, 1.0, 24).astype(np.float32), rng.uniform(0, 1, 24).astype(np.float32)
     top_p[7], draw[8], draw[10] = 1e-6, 0.0, np.float32(1 - 2**-24)
-    known = {"logits": logits, "temperature": temperature, "top_p": top_p, "uniform": draw}
+    known = {"logits": logits, "temperature": temperature, "top_p": top_p, "uniform": draw[:, None]}
     given = run("sample", known, ("next_tokens", "margin"), attrs={"sampled": sampled})
     for i in range(24):
         params = SamplingParams(float(temperature[i]) if sampled else 0.0, float(top_p[i]))

@@ -40,12 +40,12 @@ def test_sample_follows_the_rule_row_by_row(seed: int) -> None:
         "logits": rng.normal(0, 2, (rows, 97)).astype(np.float32),
         "temperature": rng.choice([0.0, 0.3, 1.0], rows).astype(np.float32),
         "top_p": rng.choice([0.1, 0.9, 1.0], rows).astype(np.float32),
-        "uniform": rng.random(rows, np.float32),
+        "uniform": rng.random((rows, 1), np.float32),
     }
     given = KERNELS["sample"](env, {"sampled": True})
     for i in range(rows):
         params = SamplingParams(float(env["temperature"][i]), float(env["top_p"][i]))
-        token, margin = choose(env["logits"][i], params, float(env["uniform"][i]))
+        token, margin = choose(env["logits"][i], params, float(env["uniform"][i, 0]))
         assert given["next_tokens"][i] == token
         assert given["margin"][i] == pytest.approx(margin, abs=1e-6)
     greedy = KERNELS["sample"](env, {"sampled": False})["next_tokens"]
@@ -68,7 +68,7 @@ def test_a_prompt_in_two_chunks_has_the_logits_of_the_reference(small: SmallMode
     for start in range(0, len(ids), 8):
         part = tuple(ids[start : start + 8])
         own = tuple(int(s) for s in slots[start : start + len(part)])
-        batch = pack(layout, [BatchRow(2, start, part, own, False, 0.0, 1.0, 0.0)])
+        batch = pack(layout, [BatchRow(2, start, part, own, False, 0.0, 1.0, ())])
         workspace = {name: batch.view(name) for name in layout.fields}
         for stage in program.stages:
             given = bind(stage, fixed, KERNELS)(workspace)
@@ -82,7 +82,7 @@ def test_a_prompt_in_two_chunks_has_the_logits_of_the_reference(small: SmallMode
 
 def test_the_relay_stands_in_for_a_token_that_the_host_does_not_know() -> None:
     layout = BatchLayout(2, 1)
-    rows = [BatchRow(1, 4, (), (7,), True, 0.0, 1.0, 0.0), BatchRow(2, 0, (9,), (8,), False, 0.0, 1.0, 0.0)]
+    rows = [BatchRow(1, 4, (), (7,), True, 0.0, 1.0, ()), BatchRow(2, 0, (9,), (8,), False, 0.0, 1.0, ())]
     batch = pack(layout, rows)
     env = {name: batch.view(name) for name in layout.fields} | {"relay": np.array([0, 42, 43], np.int32)}
     given = KERNELS["stage_inputs"](env, {})

@@ -18,7 +18,7 @@ from warfence_torch import kernels
 from warfence_torch.backend import TorchBackend
 
 LAYOUT = BatchLayout(1, 1)
-BATCH = pack(LAYOUT, [BatchRow(1, 0, (0,), (0,), False, 0.0, 1.0, 0.0)])
+BATCH = pack(LAYOUT, [BatchRow(1, 0, (0,), (0,), False, 0.0, 1.0, ())])
 
 
 def mix(name: str, region: Region, reads: tuple[str, ...] = (), **more: Any) -> Stage:

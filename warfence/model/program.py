@@ -111,7 +111,7 @@ def _layer(config: ModelConfig, i: int) -> Stage:
         f"layer.{i}", REPLAY, "layer", takes=("hidden", "positions", "prefix_lens", *table), gives=("hidden",),
         state=(f"kv.{i}",), params=tuple(f"layer.{i}.{w}" for w in _LAYER_WEIGHTS),
         attrs={
-            "layer": i, "window": config.window if sliding else None, "heads": config.heads,
+            "weights": f"layer.{i}", "pool": f"kv.{i}", "window": config.window if sliding else None, "heads": config.heads,
             "kv_heads": config.kv_heads, "head_dim": config.head_dim, "theta": config.rope_theta,
             "eps": config.norm_eps,
         },

@@ -94,7 +94,7 @@ class RandomBench:
         self.tables = backend.tables({name: ArraySpec((ROWS, COLUMNS)) for name in TABLES})
         backend.load({}, {})
         self._launches = itertools.count(1)
-        self._batch = pack(LAYOUT, [BatchRow(i, 0, (0,), (0,), False, 0.0, 1.0, 0.0) for i in range(1, BATCH + 1)])
+        self._batch = pack(LAYOUT, [BatchRow(i, 0, (0,), (0,), False, 0.0, 1.0, ()) for i in range(1, BATCH + 1)])
 
     def check(self, case: RandomProgram) -> Release:
         """Compile and probe one program; WarfenceError with a sentence where it is not what the model says.

@@ -108,7 +108,7 @@ def batch_of(cell: Cell, from_relay: bool = False) -> Batch:
     def row(i: int) -> BatchRow:
         first = (i - 1) * CONTEXT + prefix + 1
         slots = tuple(range(first, first + shape.queries))
-        return BatchRow(i, prefix, tuple(range(5, 5 + shape.queries)), slots, from_relay, 0.0, 1.0, 0.0)
+        return BatchRow(i, prefix, tuple(range(5, 5 + shape.queries)), slots, from_relay, 0.0, 1.0, ())
 
     return pack(shape, [row(i) for i in range(1, cell.batch + 1)])
 

@@ -67,30 +67,30 @@ def embed(env: Env, attrs: Attrs) -> dict[str, Array]:
 
 def layer(env: Env, attrs: Attrs) -> dict[str, Array]:
     """Attention and MLP, each behind a norm and added to the stream."""
-    i = attrs["layer"]
+    w = attrs["weights"]
     hidden: Float32[Array, "b q d"] = env["hidden"]
-    mixed, pool = _attention(env, attrs, rms_norm(hidden, env[f"layer.{i}.attn_norm"], attrs["eps"]))
+    mixed, pool = _attention(env, attrs, rms_norm(hidden, env[f"{w}.attn_norm"], attrs["eps"]))
     hidden = hidden + mixed
-    x = rms_norm(hidden, env[f"layer.{i}.mlp_norm"], attrs["eps"])
-    inner = jax.nn.silu(x @ env[f"layer.{i}.w_gate"]) * (x @ env[f"layer.{i}.w_up"])
-    return {"hidden": hidden + inner @ env[f"layer.{i}.w_down"], f"kv.{i}": pool}
+    x = rms_norm(hidden, env[f"{w}.mlp_norm"], attrs["eps"])
+    inner = jax.nn.silu(x @ env[f"{w}.w_gate"]) * (x @ env[f"{w}.w_up"])
+    return {"hidden": hidden + inner @ env[f"{w}.w_down"], attrs["pool"]: pool}
 
 
 def _attention(
     env: Env, attrs: Attrs, x: Float32[Array, "b q d"]
 ) -> tuple[Float32[Array, "b q d"], Float32[Array, "2 slots kv h"]]:
     """Write K and V of the new tokens into the pool, then attend over the table's slots. Returns (mixed, pool)."""
-    i, window, heads, kv_heads, size = (attrs[k] for k in ("layer", "window", "heads", "kv_heads", "head_dim"))
+    w, window, heads, kv_heads, size = (attrs[k] for k in ("weights", "window", "heads", "kv_heads", "head_dim"))
     b, q, _ = x.shape
     names = ("page_table", "out_cache_loc") if window is None else ("swa_table", "swa_out_cache_loc")
     table, out = env[names[0]], env[names[1]]
     positions: Int32[Array, "b q"] = env["positions"]
     cos, sin = _rope(positions, size, attrs["theta"])
-    query = _rotate((x @ env[f"layer.{i}.wq"]).reshape(b, q, heads, size), cos, sin)
-    key = _rotate((x @ env[f"layer.{i}.wk"]).reshape(b, q, kv_heads, size), cos, sin)
-    value = (x @ env[f"layer.{i}.wv"]).reshape(b, q, kv_heads, size)
+    query = _rotate((x @ env[f"{w}.wq"]).reshape(b, q, heads, size), cos, sin)
+    key = _rotate((x @ env[f"{w}.wk"]).reshape(b, q, kv_heads, size), cos, sin)
+    value = (x @ env[f"{w}.wv"]).reshape(b, q, kv_heads, size)
     fresh = jnp.stack([key, value]).reshape(2, b * q, kv_heads, size)
-    pool = env[f"kv.{i}"].at[:, out.reshape(-1)].set(fresh, mode=IN_BOUNDS)
+    pool = env[attrs["pool"]].at[:, out.reshape(-1)].set(fresh, mode=IN_BOUNDS)
 
     keys, values = pool.at[:, table].get(mode=IN_BOUNDS)  # [b, length, kv_heads, size] each
     seen = _visible(positions, env["prefix_lens"], table.shape[1], window)
@@ -99,7 +99,7 @@ def _attention(
     scores = jnp.einsum("bqhgd,bkhd->bhgqk", grouped, keys) * size**-0.5
     weight = jax.nn.softmax(jnp.where(seen[:, None, None], scores, -jnp.inf), axis=-1)
     mixed = jnp.einsum("bhgqk,bkhd->bqhgd", weight, values).reshape(b, q, heads * size)
-    return mixed @ env[f"layer.{i}.wo"], pool
+    return mixed @ env[f"{w}.wo"], pool
 
 
 def _visible(
@@ -145,7 +145,7 @@ def _draw(env: Env, scaled: Float32[Array, "b v"]) -> tuple[Int32[Array, " b"], 
     lower = jnp.pad(upper[:, :-1], ((0, 0), (1, 0)))
     kept = jnp.sum(lower < env["top_p"][:, None], axis=-1, keepdims=True, dtype=jnp.int32)
     last = jnp.maximum(kept - 1, 0)
-    target = env["uniform"][:, None] * jnp.take_along_axis(upper, last, axis=-1)
+    target = env["uniform"][:, :1] * jnp.take_along_axis(upper, last, axis=-1)
     pick = jnp.minimum(jnp.sum(upper <= target, axis=-1, keepdims=True, dtype=jnp.int32), last)
     below = target - jnp.take_along_axis(lower, pick, axis=-1)
     above = jnp.take_along_axis(upper, pick, axis=-1) - target

@@ -54,25 +54,25 @@ def embed(env: Env, attrs: Attrs) -> dict[str, Array]:
 
 def layer(env: Env, attrs: Attrs) -> dict[str, Array]:
     """One decoder layer: attention over the KV pool, then the MLP."""
-    i = attrs["layer"]
-    hidden = env["hidden"] + _attention(env, attrs, rms_norm(env["hidden"], env[f"layer.{i}.attn_norm"], attrs["eps"]))
-    x = rms_norm(hidden, env[f"layer.{i}.mlp_norm"], attrs["eps"])
-    gate = x @ env[f"layer.{i}.w_gate"]
+    w = attrs["weights"]
+    hidden = env["hidden"] + _attention(env, attrs, rms_norm(env["hidden"], env[f"{w}.attn_norm"], attrs["eps"]))
+    x = rms_norm(hidden, env[f"{w}.mlp_norm"], attrs["eps"])
+    gate = x @ env[f"{w}.w_gate"]
     gate = gate / (1 + np.exp(-gate.clip(-80, 80)))  # exp overflows float32 near 88
-    return {"hidden": hidden + (gate * (x @ env[f"layer.{i}.w_up"])) @ env[f"layer.{i}.w_down"]}
+    return {"hidden": hidden + (gate * (x @ env[f"{w}.w_up"])) @ env[f"{w}.w_down"]}
 
 
 def _attention(env: Env, attrs: Attrs, x: Array) -> Float32[np.ndarray, "b q d"]:
     """Write K and V of the new tokens into the pool, then attend over the table's slots."""
-    i, window, kv_heads, size = (attrs[k] for k in ("layer", "window", "kv_heads", "head_dim"))
+    w, window, kv_heads, size = (attrs[k] for k in ("weights", "window", "kv_heads", "head_dim"))
     b, q, _ = x.shape
     names = ("page_table", "out_cache_loc") if window is None else ("swa_table", "swa_out_cache_loc")
     table, out = (env[name] for name in names)
     positions: Int32[np.ndarray, "b q"] = env["positions"]
     turn = _rope(positions, size, attrs["theta"])
-    pool: Float32[np.ndarray, "2 slots kv h"] = env[f"kv.{i}"]
-    pool[0][out] = _rotate((x @ env[f"layer.{i}.wk"]).reshape(b, q, kv_heads, size), *turn)
-    pool[1][out] = (x @ env[f"layer.{i}.wv"]).reshape(b, q, kv_heads, size)
+    pool: Float32[np.ndarray, "2 slots kv h"] = env[attrs["pool"]]
+    pool[0][out] = _rotate((x @ env[f"{w}.wk"]).reshape(b, q, kv_heads, size), *turn)
+    pool[1][out] = (x @ env[f"{w}.wv"]).reshape(b, q, kv_heads, size)
 
     steps = _steps(0, table.shape[1])
     at = steps if window is None else env["prefix_lens"][:, None, None] + steps - (window - 1)
@@ -80,14 +80,14 @@ def _attention(env: Env, attrs: Attrs, x: Array) -> Float32[np.ndarray, "b q d"]
     if window is not None:
         seen &= at > positions[:, :, None] - window
     # Query head h reads key head h // group, so the heads axis splits into [kv_heads, group].
-    query = _rotate((x @ env[f"layer.{i}.wq"]).reshape(b, q, attrs["heads"], size), *turn)
+    query = _rotate((x @ env[f"{w}.wq"]).reshape(b, q, attrs["heads"], size), *turn)
     folded = query.reshape(b, q, kv_heads, -1, size).transpose(0, 2, 3, 1, 4)  # [b, kv, group, q, h]
     keys, values = (half[table].transpose(0, 2, 1, 3)[:, :, None] for half in pool)  # [b, kv, 1, length, h]
     scores = folded @ keys.swapaxes(-1, -2) * np.float32(size**-0.5)
     scores = np.where(seen[:, None, None], scores, np.float32(-np.inf))
     weight = np.exp(scores - scores.max(-1, keepdims=True))
     mixed = (weight / weight.sum(-1, keepdims=True)) @ values
-    return np.asarray(mixed.transpose(0, 3, 1, 2, 4).reshape(b, q, -1) @ env[f"layer.{i}.wo"])
+    return np.asarray(mixed.transpose(0, 3, 1, 2, 4).reshape(b, q, -1) @ env[f"{w}.wo"])
 
 
 def logits(env: Env, attrs: Attrs) -> dict[str, Array]:
@@ -112,7 +112,7 @@ def sample(env: Env, attrs: Attrs) -> dict[str, Array]:
         upper = np.take_along_axis(probability, order, -1).cumsum(-1, dtype=np.float32)
         lower = np.pad(upper[:, :-1], ((0, 0), (1, 0)))
         last = np.maximum((lower < env["top_p"][:, None]).sum(-1, keepdims=True) - 1, 0)
-        target = env["uniform"][:, None] * np.take_along_axis(upper, last, -1)
+        target = env["uniform"][:, :1] * np.take_along_axis(upper, last, -1)
         pick = np.minimum((upper <= target).sum(-1, keepdims=True), last)
         near = np.minimum(target - np.take_along_axis(lower, pick, -1), np.take_along_axis(upper, pick, -1) - target)
         token = np.where(hot, np.take_along_axis(order, pick, -1)[:, 0], token)

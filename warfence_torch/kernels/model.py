@@ -56,27 +56,27 @@ def embed(env: Env, attrs: Attrs) -> dict[str, Tensor]:
 
 def layer(env: Env, attrs: Attrs) -> dict[str, Tensor]:
     """One decoder layer: attention over the KV pool, then the MLP."""
-    i = attrs["layer"]
+    w = attrs["weights"]
     hidden: Float32[Tensor, "b q d"] = env["hidden"]
-    hidden = hidden + _attention(env, attrs, rms_norm(hidden, env[f"layer.{i}.attn_norm"], attrs["eps"]))
-    x = rms_norm(hidden, env[f"layer.{i}.mlp_norm"], attrs["eps"])
-    gate = torch.nn.functional.silu(x @ env[f"layer.{i}.w_gate"])
-    return {"hidden": hidden + (gate * (x @ env[f"layer.{i}.w_up"])) @ env[f"layer.{i}.w_down"]}
+    hidden = hidden + _attention(env, attrs, rms_norm(hidden, env[f"{w}.attn_norm"], attrs["eps"]))
+    x = rms_norm(hidden, env[f"{w}.mlp_norm"], attrs["eps"])
+    gate = torch.nn.functional.silu(x @ env[f"{w}.w_gate"])
+    return {"hidden": hidden + (gate * (x @ env[f"{w}.w_up"])) @ env[f"{w}.w_down"]}
 
 
 def _attention(env: Env, attrs: Attrs, x: Float32[Tensor, "b q d"]) -> Float32[Tensor, "b q d"]:
     """Write K and V of the new tokens into the pool, then attend over the table's slots."""
-    i, window, heads, kv_heads, size = (attrs[k] for k in ("layer", "window", "heads", "kv_heads", "head_dim"))
+    w, window, heads, kv_heads, size = (attrs[k] for k in ("weights", "window", "heads", "kv_heads", "head_dim"))
     b, q, _ = x.shape
     table, out = (
         (env["page_table"], env["out_cache_loc"]) if window is None else (env["swa_table"], env["swa_out_cache_loc"])
     )
     positions: Int32[Tensor, "b q"] = env["positions"]
     cos, sin = _rope(positions, size, attrs["theta"])
-    query = _rotate((x @ env[f"layer.{i}.wq"]).view(b, q, heads, size), cos, sin)
-    key = _rotate((x @ env[f"layer.{i}.wk"]).view(b, q, kv_heads, size), cos, sin)
-    value = (x @ env[f"layer.{i}.wv"]).view(b, q, kv_heads, size)
-    pool: Float32[Tensor, "2 slots kv h"] = env[f"kv.{i}"]
+    query = _rotate((x @ env[f"{w}.wq"]).view(b, q, heads, size), cos, sin)
+    key = _rotate((x @ env[f"{w}.wk"]).view(b, q, kv_heads, size), cos, sin)
+    value = (x @ env[f"{w}.wv"]).view(b, q, kv_heads, size)
+    pool: Float32[Tensor, "2 slots kv h"] = env[attrs["pool"]]
     slots = out.reshape(-1)
     pool[0].index_copy_(0, slots.long(), key.reshape(b * q, kv_heads, size))
     pool[1].index_copy_(0, slots.long(), value.reshape(b * q, kv_heads, size))
@@ -95,7 +95,7 @@ def _attention(env: Env, attrs: Attrs, x: Float32[Tensor, "b q d"]) -> Float32[T
     weight = torch.softmax(scores.masked_fill(~seen[:, None, None], -torch.inf), dim=-1)
     mixed = weight.view(b, kv_heads, group * q, -1) @ values.permute(0, 2, 1, 3)
     mixed = mixed.view(b, kv_heads, group, q, size).permute(0, 3, 1, 2, 4).reshape(b, q, heads * size)
-    return mixed @ env[f"layer.{i}.wo"]
+    return mixed @ env[f"{w}.wo"]
 
 
 def logits(env: Env, attrs: Attrs) -> dict[str, Tensor]:
@@ -121,7 +121,7 @@ def sample(env: Env, attrs: Attrs) -> dict[str, Tensor]:
         upper = probability.cumsum(-1)
         lower = torch.cat([torch.zeros_like(upper[:, :1]), upper[:, :-1]], dim=-1)
         last = ((lower < env["top_p"][:, None]).sum(-1, keepdim=True) - 1).clamp(min=0)
-        target = env["uniform"][:, None] * upper.gather(-1, last)
+        target = env["uniform"][:, :1] * upper.gather(-1, last)
         pick = torch.minimum((upper <= target).sum(-1, keepdim=True), last)
         near = torch.minimum(target - lower.gather(-1, pick), upper.gather(-1, pick) - target)
         token = torch.where(hot, order.gather(-1, pick)[:, 0], token)
