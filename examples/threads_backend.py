@@ -1,5 +1,4 @@
 """A third backend in one file: numpy kernels on worker threads. Read it from top to bottom; there is no more to it.
-
     pytest parity_tests --backend examples.threads_backend:ThreadsBackend
 
 Given: `WorkerLane` (a queue with its thread), `HostEvent` (a point that a lane reaches), `HostGates`, and `bind`, which runs a
@@ -48,6 +47,7 @@ class Outputs(Future[dict[str, Array]]):
     """Step 2, the results of one launch: a future, whose `result` is the one place in a step where the host waits."""
 
     launch: int
+    device_s: float | None = None  # nobody measures here
 
 
 class Forward:

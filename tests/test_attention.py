@@ -73,5 +73,5 @@ def test_a_plug_in_algorithm_promises_nothing_by_default() -> None:
     assert get("plug-in-of-a-test") is algorithm
     with pytest.raises(InputError, match="registered already"):
         register(algorithm)
-    with pytest.raises(InputError, match="unknown speculative algorithm 'nope'; registered: none, dflash"):
+    with pytest.raises(InputError, match="unknown speculative algorithm 'nope'; known: none, ngram, dflash, eagle"):
         get("nope")

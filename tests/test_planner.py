@@ -92,10 +92,11 @@ def test_random_loops_keep_the_invariants(shapes: list[tuple[int, int]], data: s
         for request, emits in zip(previous.requests, previous.emits, strict=True) if previous else ():
             if not emits or request.stopped:
                 continue
+            request.learn(1)
             request.output.append(0)
             if data.draw(st.integers(0, 9)) == 0:
                 request.stopped = True
-                request.launched = len(request.output)
+                request.stop()
                 planner.release(request)
         planner.flush()
         previous = plan
@@ -103,7 +104,7 @@ def test_random_loops_keep_the_invariants(shapes: list[tuple[int, int]], data: s
         pytest.fail("the loop did not come to an end")
     assert all(r.phase is Phase.DONE for r in requests)
     assert all(r.stopped or len(r.output) == r.max_new_tokens for r in requests)
-    for pool in (planner.row_pool, planner.slot_pool, planner.swa_pool):
+    for pool in (planner.held.rows, planner.held.slots, planner.held.swa_slots):
         assert pool.free_count == pool.size - 1, f"{pool.name}: everything was given back"
     assert not tables.arrays[FULL_TO_SWA].any(), "no map entry outlives its request"
 

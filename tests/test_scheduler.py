@@ -41,6 +41,11 @@ class Noting:
         row = BatchRow(1, 0, (), (1,), True, 0.0, 1.0, ())
         return Plan(ForwardMode.DECODE, (self.request,), (row,), (True,))
 
+    limits = SimpleNamespace(context=99)
+
+    def release(self, request: Request) -> None:
+        """Nothing is held."""
+
     def flush(self) -> None:
         self.notes.append("flush")
 
@@ -54,7 +59,7 @@ class Noting:
             self.notes.append(f"result {launch}")
             return {"next_tokens": np.array([launch]), "margin": np.array([1.0])}
 
-        return SimpleNamespace(result=result)
+        return SimpleNamespace(result=result, device_s=None)
 
     def apply(self, launch: int, *_: Any) -> None:
         self.notes.append(f"barrier {launch}")
@@ -62,7 +67,9 @@ class Noting:
 
 def scheduler(noting: Noting) -> Scheduler:
     n: Any = noting
-    return Scheduler(n, n, n, n, n, n, eos_ids=frozenset(), on_token=lambda r, t: None, launches=itertools.count(1))
+    return Scheduler(
+        n, n, {"target": n}, n, n, n, eos_ids=frozenset(), on_token=lambda r, t: None, launches=itertools.count(1)
+    )
 
 
 def test_overlapped_order() -> None:
@@ -84,7 +91,9 @@ def test_surplus_of_a_stopped_request_is_dropped() -> None:
     noting = Noting(3)
     noting.release = lambda request: noting.notes.append("release")  # type: ignore[attr-defined]
     n: Any = noting
-    made = Scheduler(n, n, n, n, n, n, eos_ids=frozenset({1}), on_token=lambda r, t: None, launches=itertools.count(1))
+    made = Scheduler(
+        n, n, {"target": n}, n, n, n, eos_ids=frozenset({1}), on_token=lambda r, t: None, launches=itertools.count(1)
+    )
     made.overlapped([noting.request])
     assert noting.request.output == [1], "token 1 ended it; launches 2 and 3 were surplus"
     assert noting.notes.count("release") == 1

@@ -9,7 +9,7 @@ sglang #34982).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from warfence.errors import InputError
@@ -24,7 +24,7 @@ class MetadataPlace(Enum):
     EACH_LAYER = "each_layer"
 
 
-_READING_MODES = (ForwardMode.DECODE, ForwardMode.EXTEND, ForwardMode.TARGET_VERIFY)
+_READING_MODES = (ForwardMode.DECODE, ForwardMode.EXTEND, ForwardMode.TARGET_VERIFY, ForwardMode.DRAFT_EXTEND)
 
 
 def _declares(ends: SharedReadEnds) -> Mapping[ForwardMode, SharedReadEnds]:
@@ -46,6 +46,7 @@ class Child:
 SNAPSHOT = Child("snapshot", MetadataPlace.LOAD_BATCH, _declares(SharedReadEnds.PRE_REPLAY))
 CAPTURED = Child("captured", MetadataPlace.REPLAY_HEAD, _declares(SharedReadEnds.IN_GRAPH))
 LIVE = Child("live", MetadataPlace.EACH_LAYER, _declares(SharedReadEnds.IN_GRAPH))
+REREADING = Child("rereading", MetadataPlace.EACH_LAYER, _declares(SharedReadEnds.POST_REPLAY))
 UNKNOWN = Child("unknown", MetadataPlace.EACH_LAYER, {})
 
 
@@ -54,15 +55,21 @@ class AttentionBackend:
     """The attention of a whole model: one child for full layers, one for sliding layers.
 
     sliding_layers: indices of the sliding-window layers; without any, the sliding child is not asked.
+    segmented: its captured forward is broken into segments, one a layer, each captured by itself.
     """
 
     name: str
     full: Child
     sliding: Child
     sliding_layers: tuple[int, ...]
+    segmented: bool = False
 
     def children(self) -> tuple[Child, ...]:
         return (self.full, self.sliding) if self.sliding_layers else (self.full,)
+
+    def for_draft(self) -> AttentionBackend:
+        """That of a draft's own launch: a draft has full layers only, so the sliding child is not asked."""
+        return replace(self, sliding_layers=())
 
     def shared_read_ends(self, mode: ForwardMode) -> SharedReadEnds:
         """The latest of the children (law 9)."""
@@ -79,12 +86,14 @@ class AttentionBackend:
         return "page_table"
 
 
-_KINDS: dict[str, tuple[Child, Child]] = {
-    "snapshot": (SNAPSHOT, SNAPSHOT),
-    "captured": (CAPTURED, CAPTURED),
-    "live": (SNAPSHOT, LIVE),
-    "unknown": (SNAPSHOT, UNKNOWN),
-    "composite": (SNAPSHOT, CAPTURED),
+_KINDS: dict[str, tuple[Child, Child, bool]] = {
+    "snapshot": (SNAPSHOT, SNAPSHOT, False),
+    "captured": (CAPTURED, CAPTURED, False),
+    "live": (SNAPSHOT, LIVE, False),
+    "unknown": (SNAPSHOT, UNKNOWN, False),
+    "composite": (SNAPSHOT, CAPTURED, False),
+    "segmented": (CAPTURED, CAPTURED, True),  # the last read is in the first segment
+    "rereading": (SNAPSHOT, REREADING, True),  # every segment with a sliding layer reads the live map again
 }
 
 KINDS = tuple(_KINDS)
@@ -94,5 +103,5 @@ def make_attention(name: str, sliding_layers: tuple[int, ...]) -> AttentionBacke
     """The attention backend of that name; InputError with the known names otherwise."""
     if name not in _KINDS:
         raise InputError(f"unknown attention backend '{name}'; choose one of: {', '.join(_KINDS)}")
-    full, sliding = _KINDS[name]
-    return AttentionBackend(name, full, sliding, sliding_layers)
+    full, sliding, segmented = _KINDS[name]
+    return AttentionBackend(name, full, sliding, sliding_layers, segmented)

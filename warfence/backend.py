@@ -81,6 +81,11 @@ class Outputs(Protocol):
 
     launch: int
 
+    @property
+    def device_s(self) -> float | None:
+        """Seconds that the launch took on the forward lane, once `result` has returned; None where nobody can tell."""
+        ...
+
     def result(self) -> Mapping[str, np.ndarray]:
         """Block the host until the results are here. Raises StageError when a stage of the launch failed."""
         ...

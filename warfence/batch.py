@@ -76,6 +76,7 @@ class BatchRow:
     temperature: float
     top_p: float
     uniform: tuple[float, ...]
+    extend_len: int = 0  # new tokens; 0: as many as there are locations
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +101,12 @@ def pack(layout: BatchLayout, rows: Iterable[BatchRow]) -> Batch:
     views["extend_lens"][:] = 1
     views["top_p"][:] = 1.0
     for i, r in enumerate(rows):
-        n = len(r.out_cache_loc)
+        locations = len(r.out_cache_loc)
         views["input_ids"][i, : len(r.input_ids)] = r.input_ids
-        views["out_cache_loc"][i, :n] = r.out_cache_loc
+        views["out_cache_loc"][i, :locations] = r.out_cache_loc
         views["req_pool_indices"][i] = r.row
         views["prefix_lens"][i] = r.prefix_len
-        views["extend_lens"][i] = n
+        views["extend_lens"][i] = r.extend_len or locations
         views["from_relay"][i] = r.from_relay
         views["temperature"][i] = r.temperature
         views["top_p"][i] = r.top_p

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from warfence.attention import make_attention
-from warfence.backend import FORWARD, SCHEDULE, Backend
+from warfence.backend import FORWARD, PLAN, SCHEDULE, Backend
 from warfence.batch import BatchLayout
 from warfence.errors import InputError
 from warfence.fence import WarBarrier
@@ -25,10 +26,11 @@ from warfence.program import ForwardProgram
 from warfence.requests import Request
 from warfence.runner import Runner
 from warfence.scheduler import OnToken, Scheduler
-from warfence.spec import NO_SPEC, SpecAlgorithm
+from warfence.spec.algorithm import DRAFT, NO_SPEC, TARGET, SpecAlgorithm
 
 if TYPE_CHECKING:
     from warfence.model import ModelConfig, Weights
+    from warfence.spec import Draft
 
 FORCE_COARSE = "WARFENCE_FORCE_COARSE_WAR_BARRIER"
 PREFILL_READ_DONE = "WARFENCE_ENABLE_PREFILL_WAR_READ_DONE"
@@ -39,7 +41,8 @@ class EngineConfig:
     """What the user chooses, then what follows from it when left at 0.
 
     rows: requests in flight at once. chunk: prompt tokens per request and launch. forced_order: hold every launch
-    before its first or last shared read (see `warfence.forced_order`). Sizes at 0 follow from the model and the rows.
+    before its first or last shared read (see `warfence.forced_order`). mixed: decode rows ride along in prefill batches.
+    idle: launch a batch of padding while results are awaited. Sizes at 0 follow from the model, the rows and the block.
     """
 
     fence: FenceMode = FenceMode.FINE
@@ -48,6 +51,8 @@ class EngineConfig:
     markers: bool = True
     sampled: bool = False  # whether any request samples; greedy engines skip those forwards
     forced_order: Hold | None = None
+    mixed: bool = False
+    idle: bool = False
 
     rows: int = 8
     chunk: int = 32
@@ -56,26 +61,34 @@ class EngineConfig:
     slots: int = 0
     swa_slots: int = 0
 
-    def limits(self, model: ModelConfig) -> Limits:
-        """Resolve the sizes against a model; InputError where they do not fit."""
+    def limits(self, model: ModelConfig, block: int = 1) -> Limits:
+        """Resolve the sizes against a model; InputError where they do not fit. block: tokens of a speculative verify."""
+        if self.mixed and block > 1:
+            raise InputError("mixed batches and speculation: a step has one mode; choose one of the two")
         context = self.context or min(model.context, 512)
         if not 0 < context <= model.context:
             raise InputError(f"context {context}: the model allows 1 to {model.context}")
         if min(self.rows, self.chunk, self.extend_rows) < 1:
             raise InputError(f"rows {self.rows}, chunk {self.chunk}, extend_rows {self.extend_rows}: each at least 1")
         window = model.window if any(model.sliding) else None
-        slots = self.slots or max(context, self.rows * context // 8)
+        spare = 2 * block if block > 1 else 0  # a verify in flight and the next: neither's accepted length is known
+        slots = self.slots or max(context, self.rows * context // 8) + self.rows * spare
         reach = (window or 0) + self.chunk
-        swa_slots = self.swa_slots or self.rows * (window or 0) + min(self.extend_rows, self.rows) * self.chunk
+        prefill = min(self.extend_rows, self.rows) * self.chunk
+        swa_slots = self.swa_slots or self.rows * ((window or 0) + spare) + prefill
         if window is not None and swa_slots < reach:
             raise InputError(f"swa_slots {swa_slots}: one request needs window {window} + chunk {self.chunk} = {reach}")
         extend_rows = min(self.extend_rows, self.rows)
-        return Limits(context, self.rows + 1, slots + 1, swa_slots + 1, self.chunk, extend_rows, window)
+        return Limits(
+            context, self.rows + 1, slots + 1, swa_slots + 1, self.chunk, extend_rows, window, block, self.mixed
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run did. Seconds and microseconds are host time."""
+    """What a run did. Seconds and microseconds are host time, but for `device_s_by_mode`: on the forward lane, by mode, as
+    far as the backend can tell. spec: rows of a verify that counted, what tokens they brought, fallbacks.
+    """
 
     requests: int
     steps: int
@@ -88,6 +101,8 @@ class Summary:
     policies: Mapping[str, int]
     happened: Mapping[str, int]
     forced_order: Mapping[str, int]
+    device_s_by_mode: Mapping[str, float] = field(default_factory=dict)
+    spec: Mapping[str, int] = field(default_factory=dict)
     backend: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -101,9 +116,14 @@ class Engine:
         weights: Weights,
         backend: Backend,
         spec: SpecAlgorithm = NO_SPEC,
+        draft: Draft | None = None,
+        block: int | None = None,
     ) -> None:
-        self.config, self.model, self.backend = config, model, backend
-        self.limits = config.limits(model)
+        """spec: the speculative algorithm, with its draft (trained for this model), and the tokens of a verify (None: the
+        algorithm's own number)."""
+        self.config, self.model, self.backend, self.spec = config, model, backend, spec
+        self.drafting = spec.drafting(model, draft, block)
+        self.limits = config.limits(model, self.drafting.block if self.drafting is not None else 1)
         attention = make_attention(config.attention, sliding_layers(model))
         self.fence = FencePlan(attention, spec, os.environ.get(PREFILL_READ_DONE) == "1", config.markers)
         self.forwards = ForwardSet()
@@ -119,19 +139,31 @@ class Engine:
 
     def wanted(self) -> list[tuple[ForwardMode, BatchLayout, bool]]:
         """Every forward that serving can ask for."""
-        modes = [(ForwardMode.DECODE, b, 1) for b in buckets(self.config.rows)]
-        modes += [(ForwardMode.EXTEND, b, self.limits.chunk) for b in buckets(self.limits.extend_rows)]
+        rows, block = buckets(self.config.rows), self.limits.block
+        made = [(ForwardMode.DECODE, BatchLayout(b, 1, block)) for b in rows]
+        made += [(ForwardMode.EXTEND, BatchLayout(b, self.limits.chunk)) for b in buckets(self.limits.extend_rows)]
+        if self.config.mixed:
+            made += [(ForwardMode.MIXED, BatchLayout(b, self.limits.chunk)) for b in rows]
+        if self.config.idle:
+            made.append((ForwardMode.IDLE, BatchLayout(1, 1)))
+        if block > 1:
+            made += [(ForwardMode.TARGET_VERIFY, BatchLayout(b, block, 2 * block)) for b in rows]
         kinds = (False, True) if self.config.sampled else (False,)
-        return [(mode, BatchLayout(b, q), sampled) for mode, b, q in modes for sampled in kinds]
+        drafts = [(ForwardMode.DRAFT_EXTEND, layout, False) for mode, layout in made if len(self.spec.phases(mode)) > 1]
+        return [(mode, layout, sampled) for mode, layout in made for sampled in kinds] + drafts
 
     def warm_up(self) -> Iterator[str]:
         """Make tables, state and every forward, yielding a line for each. Nothing is compiled after this."""
         lim = self.limits
         self.tables = self.backend.tables(table_specs(self.model, lim.context, lim.rows, lim.slots))
-        self.backend.load(self._weights, state_specs(self.model, lim.rows, lim.slots, lim.swa_slots))
+        queries = max(lim.chunk, lim.block)
+        state = state_specs(self.model, lim.rows, lim.slots, lim.swa_slots, self.drafting, queries)
+        self.backend.load({**self._weights, **(self.drafting.weights if self.drafting is not None else {})}, state)
 
         def build_program(mode: ForwardMode, layout: BatchLayout, sampled: bool) -> ForwardProgram:
-            return build(self.model, self.fence.attention, mode, layout, sampled=sampled)
+            if mode is ForwardMode.DRAFT_EXTEND and self.drafting is not None:
+                return self.drafting.draft_extend(self.fence.attention.for_draft(), layout)
+            return build(self.model, self.fence.attention, mode, layout, sampled=sampled, drafting=self.drafting)
 
         yield from self.forwards.capture(
             self.backend, build_program, self.fence, self.wanted(), self.config.forced_order
@@ -152,16 +184,18 @@ class Engine:
         fence = self.config.fence if fence is None else fence
         serial = self.config.serial if serial is None else serial
         schedule, forward = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
-        planner = Planner(self.limits, self.tables, schedule)
+        plan_lane = self.backend.lane(PLAN) if self.drafting is not None else None
+        planner = Planner(self.limits, self.tables, schedule, plan_lane)
         for request in requests:
             planner.check(request)
-        runner = Runner("target", forward, schedule)
+        runners = {name: Runner(name, forward, schedule) for name in (TARGET, DRAFT)}
         forced_coarse = os.environ.get(FORCE_COARSE) == "1" and fence is FenceMode.FINE
         barrier = WarBarrier(FenceMode.COARSE if forced_coarse else fence)
         forced = None if serial else self._forced_order()
         scheduler = Scheduler(
-            planner, self.forwards, runner, barrier, schedule, forward,
+            planner, self.forwards, runners, barrier, schedule, forward,
             eos_ids=frozenset(self.model.eos_ids), on_token=on_token, launches=self._launches, forced_order=forced,
+            spec=self.spec, idle=self.config.idle,
         )  # fmt: skip
         (scheduler.serial if serial else scheduler.overlapped)(list(requests))
         steps, timing = sum(scheduler.timing.steps.values()), scheduler.timing
@@ -173,14 +207,21 @@ class Engine:
             tokens_sha256=tokens_sha256(requests),
             seconds=timing.total,
             host_us_per_step=1e6 * (timing.total - timing.blocked) / max(steps, 1),
-            barriers={"fine": barrier.counts.fine, "coarse": barrier.counts.coarse, "off": barrier.counts.off},
-            policies=dict(runner.policies),
+            barriers=asdict(barrier.counts),
+            policies=dict(sum((r.policies for r in runners.values()), Counter())),
             happened={
                 "retractions": planner.counts.retractions,
-                "evictions": planner.counts.evictions,
+                "evictions": planner.held.counts.evictions,
                 "later_chunks": planner.counts.later_chunks,
-                "rows_recycled": planner.row_pool.recycled,
-                "slots_recycled": planner.slot_pool.recycled,
+                "rows_recycled": planner.held.rows.recycled,
+                "slots_recycled": planner.held.slots.recycled,
+                "slots_returned": planner.held.counts.returned,
+            },
+            device_s_by_mode=dict(timing.device),
+            spec={
+                "rows": scheduler.spec_counts.rows,
+                "tokens": scheduler.spec_counts.tokens,
+                "fallbacks": planner.counts.fallbacks,
             },
             forced_order={}
             if forced is None

@@ -2,7 +2,7 @@
 
 A ticket is the read-done promise of ONE launch. The runner of the last reading phase publishes it in its mailbox; the
 barrier, right after each launch, empties the mailbox and makes the schedule lane wait: on the ticket (fine), or with no
-ticket on the whole forward lane (coarse). The host never blocks here.
+ticket on the whole forward lane (coarse). The host never blocks here; only in the older way, the self-fence, it does.
 
 Prior art: sgl-project/sglang #26380 (whole forward), #28363 (event before replay), #33587 (node in the graph), #31687
 (the barrier stands before result processing).
@@ -89,11 +89,12 @@ class Mailbox:
 
 @dataclass(slots=True)
 class BarrierCounts:
-    """How often the barrier was fine, coarse, or (fence off) skipped."""
+    """How often the barrier was fine, coarse, (fence off) skipped, or blocked the host (self-fence)."""
 
     fine: int = 0
     coarse: int = 0
     off: int = 0
+    host: int = 0
 
 
 @dataclass(slots=True)
@@ -104,13 +105,18 @@ class WarBarrier:
     counts: BarrierCounts = field(default_factory=BarrierCounts)
 
     def apply(self, launch: int, mailbox: Mailbox, schedule: Lane, forward: Lane) -> None:
-        """Device-side only: returns at once. The mailbox is empty afterwards in every mode (law 7).
+        """Device-side only: returns at once, but for the self-fence, whose flaw is that it does not. The mailbox is empty
+        afterwards in every mode (law 7).
 
         Raises FenceError when the ticket found is not the ticket of `launch` (law 4).
         """
         ticket = mailbox.take()
         if self.mode is FenceMode.OFF:
             self.counts.off += 1
+            return
+        if self.mode is FenceMode.SELF:
+            forward.record(launch).source.synchronize()
+            self.counts.host += 1
             return
         if ticket is None or self.mode is FenceMode.COARSE:
             schedule.wait_lane(forward)

@@ -7,51 +7,82 @@ from dataclasses import dataclass
 
 from warfence.attention import AttentionBackend
 from warfence.backend import Backend, Forward
-from warfence.batch import BatchLayout
+from warfence.batch import Batch, BatchLayout
 from warfence.errors import CapacityError
 from warfence.forced_order import Hold, gate_of
-from warfence.modes import ForwardMode
-from warfence.policy import Decision, Query, decide
+from warfence.modes import ForwardMode, WarReadDonePolicy
+from warfence.policy import RULES, Decision, Query, Rule, decide
 from warfence.program import ForwardProgram
-from warfence.spec import NO_SPEC, SpecAlgorithm
+from warfence.spec.algorithm import NO_SPEC, SpecAlgorithm, Stager
 
 BuildProgram = Callable[[ForwardMode, BatchLayout, bool], ForwardProgram]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedForward:
-    """A compiled forward and where its read-done ticket is recorded. Decided once, when it was captured."""
+    """A compiled forward and where its read-done ticket is recorded. Decided once, when it was captured.
+
+    stager: where an algorithm can bring the reads of a prefill forward; `staged` holds for the launches for which it did.
+    """
 
     forward: Forward
     decision: Decision
+    stager: Stager | None = None
+    staged: Decision | None = None
+
+    def policy_of(self, batch: Batch) -> WarReadDonePolicy:
+        """The policy of one launch. Asks the stager, so call it once, when the batch is loaded."""
+        if self.stager is not None and self.staged is not None and self.stager(batch):
+            return self.staged.policy
+        return self.decision.policy
 
 
 @dataclass(frozen=True, slots=True)
 class FencePlan:
-    """What the policy is asked with, for each forward of an engine. `markers`: plant where the declaration wants it."""
+    """What the policy is asked with, for each forward of an engine. `markers`: plant where the declaration wants it.
+
+    rules: the rule set that answers; another than ours only to show what it does.
+    """
 
     attention: AttentionBackend
     spec: SpecAlgorithm = NO_SPEC
     prefill_enabled: bool = False
     markers: bool = True
+    rules: tuple[Rule, ...] = RULES
 
     def marker_stage(self, mode: ForwardMode) -> str | None:
         """Where a marker of this mode belongs; None where none is wanted."""
-        return self.attention.last_reader(mode) if self.markers else None
+        return self._attention(mode).last_reader(mode) if self.markers else None
+
+    def query(self, mode: ForwardMode, marker: bool, staged: bool = False) -> Query:
+        """What the rules are asked for one captured forward; `marker` is that forward's own (law 8)."""
+        return Query(
+            mode,
+            self._attention(mode).shared_read_ends(mode),
+            marker=marker,
+            verify_read_done=self.spec.supports_target_verify_read_done,
+            prefill_enabled=self.prefill_enabled,
+            speculative=self.spec.speculative,
+            prefill_read_done=self.spec.supports_prefill_read_done or staged,
+            draft_read_done=self.spec.supports_draft_extend_read_done,
+            segmented=self.attention.segmented,
+        )
 
     def decide(self, mode: ForwardMode, marker: bool) -> Decision:
-        """Ask the rules for one captured forward; `marker` is that forward's own (law 8)."""
-        return decide(
-            Query(
-                mode,
-                self.attention.shared_read_ends(mode),
-                marker=marker,
-                verify_read_done=self.spec.supports_target_verify_read_done,
-                prefill_enabled=self.prefill_enabled,
-                speculative=self.spec.speculative,
-                prefill_read_done=self.spec.supports_prefill_read_done,
-            )
-        )
+        """Ask the rules for one captured forward."""
+        return decide(self.query(mode, marker), self.rules)
+
+    def planned(self, forward: Forward) -> PlannedForward:
+        """The forward with its decision."""
+        mode, marker = forward.program.mode, forward.marker is not None
+        decision = self.decide(mode, marker)
+        if self.spec.prefill_stager is None or mode is not ForwardMode.EXTEND:
+            return PlannedForward(forward, decision)
+        staged = decide(self.query(mode, marker, staged=True), self.rules)
+        return PlannedForward(forward, decision, self.spec.prefill_stager, staged)
+
+    def _attention(self, mode: ForwardMode) -> AttentionBackend:
+        return self.attention.for_draft() if mode is ForwardMode.DRAFT_EXTEND else self.attention
 
 
 def buckets(most: int) -> tuple[int, ...]:
@@ -67,6 +98,7 @@ class ForwardSet:
 
     def __init__(self) -> None:
         self._made: dict[tuple[ForwardMode, bool], list[tuple[int, PlannedForward]]] = {}
+        self._beside: dict[tuple[ForwardMode, BatchLayout, bool], PlannedForward] = {}
 
     def capture(
         self, backend: Backend, build: BuildProgram, fence: FencePlan,
@@ -78,11 +110,16 @@ class ForwardSet:
             gate = gate_of(program, hold) if hold is not None else None
             gated = frozenset({gate}) if gate is not None else False
             forward = backend.compile(program, marker_after=fence.marker_stage(mode), gated=gated)
-            decision = fence.decide(mode, marker=forward.marker is not None)
+            planned = fence.planned(forward)
+            self._beside[mode, layout, sampled] = planned
             made = self._made.setdefault((mode, sampled), [])
-            made.append((layout.rows, PlannedForward(forward, decision)))
+            made.append((layout.rows, planned))
             made.sort(key=lambda pair: pair[0])
             yield program.name
+
+    def beside(self, mode: ForwardMode, layout: BatchLayout) -> PlannedForward:
+        """The (greedy) forward of that mode that takes the batches of another: a draft's, behind the target's."""
+        return self._beside[mode, layout, False]
 
     def pick(self, mode: ForwardMode, rows: int, sampled: bool) -> PlannedForward:
         """The smallest bucket that holds the rows."""

@@ -56,5 +56,6 @@ class FenceMode(Enum):
     """What the scheduler does at the WAR barrier."""
 
     FINE = "fine"  # take the ticket if one was published, else wait for the whole forward lane
+    SELF = "self"  # the older way: drop the ticket, block the HOST until the launch just issued has ended
     COARSE = "coarse"  # take and drop the ticket, always wait for the whole forward lane
     OFF = "off"  # take and drop the ticket and wait for nothing: a hazard, for showing what goes wrong

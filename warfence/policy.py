@@ -32,6 +32,7 @@ class Query:
     prefill_enabled: the prefill switch is on.
     speculative: a speculative algorithm is active.
     prefill_read_done: that algorithm has staged all prefill reads of this launch before the publication point.
+    draft_read_done: that algorithm's draft extend is the last shared reader of its step.
     segmented: the forward is a chain of captured segments that re-reads (only a historical rule looks at this).
     """
 
@@ -42,6 +43,7 @@ class Query:
     prefill_enabled: bool = False
     speculative: bool = False
     prefill_read_done: bool = False
+    draft_read_done: bool = False
     segmented: bool = False
 
     @property
@@ -49,6 +51,11 @@ class Query:
         """EXTEND exactly, switched on, and nobody else reads later in the step."""
         staged = self.prefill_read_done or not self.speculative
         return self.mode is ForwardMode.EXTEND and self.prefill_enabled and staged
+
+    @property
+    def draft_publishes(self) -> bool:
+        """DRAFT_EXTEND of an algorithm that says that it is the last reader."""
+        return self.mode is ForwardMode.DRAFT_EXTEND and self.draft_read_done
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +94,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "mode-not-covered",
-        lambda q: not (_covered(q) or q.prefill_publishes),
+        lambda q: not (_covered(q) or q.prefill_publishes or q.draft_publishes),
         NONE,
-        "only DECODE, TARGET_VERIFY and an enabled EXTEND publish; every other mode waits for the whole forward",
+        "only DECODE, TARGET_VERIFY, an enabled EXTEND and a last-reading DRAFT_EXTEND publish; every other mode waits for "
+        "the whole forward",
     ),
     Rule(
         "prefill-reads-on",

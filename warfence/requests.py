@@ -19,7 +19,7 @@ class Phase(Enum):
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """Host-side state. The device may be one step ahead of `output`: `launched` counts what was asked of it.
+    """Host-side state. The device may be one step ahead of `output`: `flying` launches have given it no token yet.
 
     arrival_s: seconds after the start at which the request exists. stop_at_eos: end when an end-of-text token comes.
     """
@@ -35,22 +35,14 @@ class Request:
     margins: list[float] = field(default_factory=list)
     phase: Phase = Phase.WAITING
     row: int = 0
-    slots: list[int] = field(default_factory=list)  # full KV slot of each cached position
+    slots: list[int] = field(default_factory=list)  # full KV slot of each position that has one
     swa: dict[int, int] = field(default_factory=dict)  # position -> sliding slot, only what was not evicted
-    launched: int = 0  # output tokens asked of the device so far, known or in flight
-    stopped: bool = False  # an end-of-text token came; what is still in flight is surplus
+    cached: int = 0  # positions whose KV is in the cache or on its way there: the least that it can be
+    slack: int = 0  # how many more it may be, because a verify in flight may accept that many proposals
+    flying: int = 0  # launches whose tokens the host does not know yet
+    stopped: bool = False  # its last token is known; what is still in flight is surplus
     retractions: int = 0
     chunks: int = 0
-
-    @property
-    def cached(self) -> int:
-        """Positions whose KV is in the cache or on its way there."""
-        return len(self.slots)
-
-    @property
-    def in_flight(self) -> int:
-        """Output tokens that the host does not know yet."""
-        return self.launched - len(self.output)
 
     @property
     def known(self) -> tuple[int, ...]:
@@ -58,6 +50,21 @@ class Request:
         return (*self.prompt, *self.output)
 
     @property
-    def total_launched(self) -> int:
-        """Length of the sequence once everything in flight has arrived."""
-        return len(self.prompt) + self.launched
+    def launched(self) -> int:
+        """Output tokens asked of the device so far, known or in flight: each launch brings at least one."""
+        return len(self.output) + self.flying
+
+    def learn(self, count: int, block: int = 1) -> None:
+        """One launch in flight brought `count` tokens of at most `block`, which the caller appends to `output`."""
+        self.flying -= 1
+        if self.row:  # neither ended nor retracted since: its positions still count
+            self.cached += count - 1
+            self.slack -= block - 1
+
+    def is_full(self, context: int) -> bool:
+        """Whether no further token is asked for, or would fit."""
+        return self.launched >= self.max_new_tokens or len(self.prompt) + self.launched >= context
+
+    def stop(self) -> None:
+        """Its last token is known."""
+        self.stopped, self.flying = True, 0

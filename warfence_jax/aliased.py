@@ -33,6 +33,7 @@ class AliasedTables:
         self._host = {n: _aligned_zeros(s.shape) for n, s in specs.items()}
         self._versions = {n: Version(n, 0, handle=jax.device_put(a, device)) for n, a in self._host.items()}
         self._writes: dict[str, int] = dict.fromkeys(specs, 0)
+        self._last: dict[str, dict[str, Promise]] = {n: {} for n in specs}  # of each table, the last write of each lane
         for name, array in self._host.items():
             handle = self._versions[name].handle
             if handle is None or handle.unsafe_buffer_pointer() != array.ctypes.data:
@@ -52,12 +53,12 @@ class AliasedTables:
         def scatter(order: Array, wait: Array) -> None:
             flat[cells] = values
 
-        # No operand can hold a host write, so the lane's thread stands at the waits itself.
-        self._versions[name].promise = lane.enqueue(self._device, scatter, blocking=True)
+        # No operand can hold a host write, so the lane's thread stands at the waits itself. Two lanes that do not wait for
+        # each other write in any order.
+        self._last[name][lane.name] = lane.enqueue(self._device, scatter, blocking=True)
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
-        promise = self._versions[name].promise
-        if promise is not None:
+        for promise in self._last[name].values():
             promise.block()
         return self._host[name].copy()
 

@@ -16,6 +16,7 @@ from warfence.gates import HostGates
 from warfence.modes import Region
 from warfence.program import ForwardProgram, Gated
 from warfence_jax.aliased import AliasedTables
+from warfence_jax.clock import Clock
 from warfence_jax.compiler import Compiler, on
 from warfence_jax.devices import find_devices, zeros
 from warfence_jax.donated import DonatedTables
@@ -55,6 +56,7 @@ class JaxBackend:
             raise InputError("backend jax: aliased tables are written by a lane's thread; leave threaded=True")
         self._compiler = Compiler()
         self._joints = self._make_joints()
+        self._clock = Clock()
         self._lanes: dict[str, JaxLane] = {}
         self._gates: list[HostGates] = []
         self._tables: Tables | None = None
@@ -115,7 +117,8 @@ class JaxBackend:
             )
             for segment in cut(program, marker_after, gated, self.devices.split)
         ]
-        return JaxForward(program, self.lane(FORWARD), self._tables, self.state, executables, marker_after, gates)
+        lane = self.lane(FORWARD)
+        return JaxForward(program, lane, self._tables, self.state, executables, marker_after, gates, self._clock)
 
     def state_to_host(self, name: str) -> np.ndarray:
         self.lane(FORWARD).synchronize()
@@ -139,6 +142,7 @@ class JaxBackend:
         self._open_gates()
         for lane in self._lanes.values():
             lane.close()
+        self._clock.close()
 
     def _open_gates(self) -> None:
         for gates in self._gates:

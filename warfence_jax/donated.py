@@ -6,7 +6,8 @@ old version has finished, and refuses whoever comes with the old version later: 
 dead handle, never as a wrong token.
 
 All that goes by the order of dispatch. With one thread a lane that order would be a matter of luck, so a write is
-dispatched after the readers that were enqueued before it, as in any JAX program of one thread.
+dispatched after the readers that were enqueued before it, as in any JAX program of one thread. Writes of two lanes land in
+the order of the calls, whether the lanes wait for each other or not: each takes the memory that the one before gives back.
 """
 
 from __future__ import annotations
@@ -59,11 +60,14 @@ class DonatedTables:
         if not len(cells):
             return
         old = self._current[name]
-        self.held += not all(lane.covers(reader) for reader in old.readers)
+        # What held the write of another lane holds this one as well, through it; an own one was counted then.
+        readers = old.readers if old.lane == lane.name else [*old.readers, *old.behind]
+        self.held += not all(lane.covers(reader) for reader in readers)
         for before in (*old.readers, old.promise):
             if before is not None:
                 lane.await_dispatch(before)
         new = Version(name, old.number + 1)
+        new.lane, new.behind = lane.name, tuple(r for r in (*old.readers, *old.behind) if not r.ready())
         new.promise = lane.enqueue(self._device, partial(self._dispatch, old, new, cells, values))
         self._current[name] = new
 

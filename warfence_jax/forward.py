@@ -16,6 +16,7 @@ from warfence.gates import HostGates
 from warfence.modes import Region
 from warfence.program import ForwardProgram
 from warfence_jax.body import OUTPUTS
+from warfence_jax.clock import Clock, Span
 from warfence_jax.executables import BATCH, Executable
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tables import Tables, Version, dead_handle
@@ -26,7 +27,7 @@ from warfence_jax.words import Fields, view
 class Launch:
     """One issue of a forward: the captured versions, and the values as its executables leave them."""
 
-    __slots__ = ("batch", "last", "number", "values", "versions")
+    __slots__ = ("batch", "last", "number", "span", "values", "versions")
 
     def __init__(self, number: int, batch: Batch, versions: dict[str, Version]) -> None:
         self.number = number
@@ -34,6 +35,7 @@ class Launch:
         self.batch = batch.words  # never written again, so a device may alias it
         self.values: dict[str, Array] = {}
         self.last: Promise | None = None  # the token of the executable enqueued last
+        self.span = Span()
 
 
 class JaxOutputs:
@@ -42,12 +44,23 @@ class JaxOutputs:
     def __init__(self, launch: Launch, lane: JaxLane, fields: Fields) -> None:
         self.launch = launch.number
         self._launch, self._lane, self._fields = launch, lane, fields
+        self._asked = False
+
+    @property
+    def device_s(self) -> float | None:
+        """After `result`: seconds from the dispatch of the first executable, or from the end of the launch before where
+        that is later, to the end of the last one. Waits at a gate, or for the schedule lane, count. None after a failure.
+
+        Host time, on a GPU too: see `warfence_jax.clock`. Blocks for the clock's thread, so who does not ask does not pay.
+        """
+        return self._launch.span.seconds() if self._asked else None
 
     def result(self) -> Mapping[str, np.ndarray]:
         if self._launch.last is not None:
             self._launch.last.await_dispatch()
         if OUTPUTS not in self._launch.values:  # never dispatched: this launch or one before it failed
             self._lane.check()
+        self._asked = True
         try:
             return view(self._fields, np.array(self._launch.values[OUTPUTS]))
         except RuntimeError as error:
@@ -59,13 +72,13 @@ class JaxForward:
 
     def __init__(
         self, program: ForwardProgram, lane: JaxLane, tables: Tables | None, state: dict[str, Array],
-        executables: Sequence[Executable], marker_after: str | None, gates: HostGates | None,
+        executables: Sequence[Executable], marker_after: str | None, gates: HostGates | None, clock: Clock,
     ) -> None:  # fmt: skip
         self.program = program
         self.marker = Marker(marker_after) if marker_after is not None else None
         self.gates = gates
         self.executables = tuple(executables)
-        self._lane, self._tables, self._state = lane, tables, state
+        self._lane, self._tables, self._state, self._clock = lane, tables, state, clock
         self._record = Record()  # of the marker: armed anew by each replay
         self._launch: Launch | None = None
         self._reads = tuple(dict.fromkeys(n for e in executables for n in e.segment.tables))
@@ -128,6 +141,7 @@ class JaxForward:
             if executable.gated:
                 # A program with a callback runs in the thread that dispatches it only when nothing is left to wait for.
                 jax.block_until_ready(arguments)
+            launch.span.begin()
             results = executable.compiled(*arguments, order, wait)
         except WarfenceError:
             raise
@@ -141,6 +155,8 @@ class JaxForward:
         self._state.update(zip(segment.state, results[len(executable.gives) :], strict=False))
         if executable.outputs:
             results[len(executable.gives) - 1].copy_to_host_async()  # the outputs come last
+        if executable is self.executables[-1]:
+            self._clock.watch(launch.span, results[-1])
         return results[-1]
 
     @staticmethod

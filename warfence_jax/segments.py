@@ -1,13 +1,13 @@
 """Cuts a program into segments, each of which becomes one executable, and works out what passes between them.
 
-A cut stands at each border of a region, after the marker's stage, and where the device changes. PjRt holds an
-argument until the whole executable that took it has finished, so a table is an argument of the segments that read it,
+A cut stands at each border of a region, after the marker's stage, where the program breaks, and where the device
+changes. PjRt holds an argument until the whole executable that took it has finished, so a table is an argument of the segments that read it,
 and of no other: that is what lets a write land at the read boundary while the rest of the forward still runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from warfence.errors import InputError
@@ -61,7 +61,11 @@ def cut(program: ForwardProgram, marker_after: str | None, gated: Gated, split: 
     missing = [name for name in program.outputs if name not in given]
     if missing:
         raise InputError(f"program '{program.name}': outputs {missing} are given by no stage")
-    groups = [g for region in Region for g in _groups(program.steps(region, marker_after, gated), region, split)]
+    groups = [
+        group
+        for region in Region
+        for group in _groups(program.steps(region, marker_after, gated), region, split, program.breaks)
+    ]
     segments: list[Segment] = []
     later: set[str] = set()
     for i in reversed(range(len(groups))):
@@ -77,7 +81,9 @@ def cut(program: ForwardProgram, marker_after: str | None, gated: Gated, split: 
     return tuple(segments)
 
 
-def _groups(steps: Iterable[Step], region: Region, split: bool) -> Iterator[tuple[list[Step], Region, bool]]:
+def _groups(
+    steps: Iterable[Step], region: Region, split: bool, breaks: Collection[str]
+) -> Iterator[tuple[list[Step], Region, bool]]:
     """Steps that run together. A gate belongs to what follows it, so that a ticket is out before the gate behind it."""
     group: list[Step] = []
     gates: list[Step] = []
@@ -88,7 +94,7 @@ def _groups(steps: Iterable[Step], region: Region, split: bool) -> Iterator[tupl
             continue
         if step.stage is not None:
             wanted = split and bool(step.stage.reads)
-            if group and (on_tables is not wanted or group[-1].kind == "marker"):
+            if group and (on_tables is not wanted or group[-1].kind == "marker" or group[-1].name in breaks):
                 yield group, region, bool(on_tables)
                 group = []
             on_tables = wanted

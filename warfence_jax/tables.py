@@ -21,13 +21,16 @@ class Version:
     """One table between two writes. `handle` is there once the write that makes the version was dispatched.
 
     readers: the tokens of executables that take this version and are not known to be over.
+    lane: the lane of the write that makes it. behind: the readers that held that write, or a write before it.
     """
 
-    __slots__ = ("handle", "number", "promise", "readers", "table")
+    __slots__ = ("behind", "handle", "lane", "number", "promise", "readers", "table")
 
     def __init__(self, table: str, number: int, promise: Promise | None = None, handle: Array | None = None) -> None:
         self.table, self.number, self.promise, self.handle = table, number, promise, handle
         self.readers: list[Promise] = []
+        self.lane: str | None = None
+        self.behind: tuple[Promise, ...] = ()
 
     def dead(self) -> bool:
         return self.handle is None or self.handle.is_deleted()

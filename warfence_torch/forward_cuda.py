@@ -1,5 +1,8 @@
 """A forward captured as CUDA graphs, one a region, so that a fresh event can be recorded between two of them.
 
+A replay with breaks is captured as several graphs, replayed in order: with one memory pool and one stream that is the
+same as one.
+
 Inside the replay graph the marker is an external event: a record node that every replay arms anew (torch >= 2.8). Open
 question upstream: who keeps the event alive as long as the graph (pytorch #196919); here the forward holds both.
 """
@@ -7,9 +10,7 @@ question upstream: who keeps the event alive as long as the graph (pytorch #1969
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,35 +19,15 @@ from warfence.batch import FLOAT, Batch
 from warfence.errors import StageError
 from warfence.kernels import bind
 from warfence.modes import Region
-from warfence.program import ForwardProgram, Gated
+from warfence.program import ForwardProgram, Gated, Step
 from warfence_torch.gates_cuda import CudaGates
 from warfence_torch.kernels import KERNELS
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
+from warfence_torch.outputs_cuda import CudaOutputs, OutputKind, OutputSlots
+from warfence_torch.segments import segments
 from warfence_torch.staging import PinnedRing
 
 WARM_UP_RUNS = 2
-
-
-class CudaOutputs:
-    """Results of one launch in a pinned slot that no later launch uses before they were read."""
-
-    def __init__(
-        self, launch: int, words: Tensor, slots: list[Tensor], forward: CudaForward, event: torch.cuda.Event
-    ) -> None:
-        self.launch = launch
-        self._words, self._slots, self._forward, self._event = words, slots, forward, event
-        self._result: dict[str, np.ndarray] | None = None
-
-    def result(self) -> Mapping[str, np.ndarray]:
-        if self._result is None:
-            self._event.synchronize()
-            words = self._words.numpy().copy()
-            self._result = {}
-            for name, shape, is_float in self._forward.output_kinds:
-                flat, words = words[: prod(shape)], words[prod(shape) :]
-                self._result[name] = (flat.view(np.float32) if is_float else flat).reshape(shape)
-            self._slots.append(self._words)  # the slot can serve another launch now
-        return self._result
 
 
 class CudaForward:
@@ -57,7 +38,6 @@ class CudaForward:
         marker_after: str | None, gated: Gated, pool: object,
     ) -> None:  # fmt: skip
         self.program = program
-        self._gated = gated
         self.marker = Marker(marker_after) if marker is not None and marker_after is not None else None
         self.gates = CudaGates(program.gate_positions(gated)) if gated else None
         self._marker_source = marker
@@ -66,45 +46,50 @@ class CudaForward:
         self._staging = PinnedRing(program.layout.words)
         self._workspace: dict[str, Tensor] = {}
         self._fixed = fixed
-        self._free_outputs: list[Tensor] = []
-        self.output_kinds: list[tuple[str, tuple[int, ...], bool]] = []
+        self._output_kinds: list[OutputKind] = []
         self._out: Tensor = torch.empty(0)
+        self._segments = {
+            region: segments(program.steps(region, self.marker.stage if self.marker else None, gated), program.breaks)
+            for region in Region
+        }
         self._warm_up()
-        self._graphs = [self._capture(region, pool) for region in Region]
+        self._workspace = self._field_views()
+        self._graphs = {region: [self._capture(region, s, pool) for s in self._segments[region]] for region in Region}
+        self._slots = OutputSlots(self._out.numel())
+        self._slot = self._slots.take()  # of the launch being issued, or of the next one
 
     def load_batch(self, batch: Batch, launch: int) -> None:
         stream = self._lane.stream
+        self._slot.start.record(stream)
         with torch.cuda.stream(stream):
             self._staging.upload(batch.words, self._words, stream)
-            self._graphs[Region.LOAD_BATCH].replay()
+            self._replay_graphs(Region.LOAD_BATCH)
 
     def replay(self, launch: int) -> None:
         with torch.cuda.stream(self._lane.stream):
-            self._graphs[Region.REPLAY].replay()
+            self._replay_graphs(Region.REPLAY)
         if self.marker is not None and self._marker_source is not None:
             self.marker.issued(launch, self._marker_source.armed(launch))
 
     def tail(self, launch: int) -> CudaOutputs:
-        stream = self._lane.stream
-        words = (
-            self._free_outputs.pop() if self._free_outputs else torch.empty_like(self._out, device="cpu").pin_memory()
-        )
+        stream, slot = self._lane.stream, self._slot
         with torch.cuda.stream(stream):
-            self._graphs[Region.TAIL].replay()
-            words.copy_(self._out, non_blocking=True)
-        event = torch.cuda.Event()
-        event.record(stream)
-        return CudaOutputs(launch, words, self._free_outputs, self, event)
+            self._replay_graphs(Region.TAIL)
+            slot.words.copy_(self._out, non_blocking=True)
+        slot.end.record(stream)
+        self._slot = self._slots.take()
+        return CudaOutputs(launch, slot, self._slots, self._output_kinds)
+
+    def _replay_graphs(self, region: Region) -> None:
+        for graph in self._graphs[region]:
+            graph.replay()
 
     # -- capture
 
-    def _run(self, region: Region, capturing: bool) -> None:
-        """The steps of a region on the current stream. Warm-up runs plant nothing and pass no gate."""
-        marker = self.marker.stage if self.marker is not None else None
+    def _run(self, region: Region, steps: tuple[Step, ...], capturing: bool) -> None:
+        """A segment of a region on the current stream. Warm-up runs plant nothing and pass no gate."""
         stream = torch.cuda.current_stream()
-        if region is Region.LOAD_BATCH:
-            self._workspace.update(self._field_views())
-        for step in self.program.steps(region, marker, self._gated):
+        for step in steps:
             if step.stage is not None:
                 try:
                     bind(step.stage, self._fixed, KERNELS)(self._workspace)
@@ -116,7 +101,7 @@ class CudaForward:
                 self.gates.capture(step.name, stream)
         if region is Region.TAIL:
             outputs = [(n, self._workspace[n]) for n in self.program.outputs]
-            self.output_kinds = [(n, tuple(t.shape), t.is_floating_point()) for n, t in outputs]
+            self._output_kinds = [(n, tuple(t.shape), t.is_floating_point()) for n, t in outputs]
             self._out = torch.cat([t.reshape(-1).view(torch.int32) for _, t in outputs])
 
     def _warm_up(self) -> None:
@@ -124,15 +109,16 @@ class CudaForward:
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream), torch.inference_mode():
             for _ in range(WARM_UP_RUNS):
+                self._workspace = self._field_views()
                 for region in Region:
-                    self._run(region, capturing=False)
+                    for steps in self._segments[region]:
+                        self._run(region, steps, capturing=False)
         stream.synchronize()
-        self._workspace.clear()
 
-    def _capture(self, region: Region, pool: object) -> torch.cuda.CUDAGraph:
+    def _capture(self, region: Region, steps: tuple[Step, ...], pool: object) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         with torch.inference_mode(), torch.cuda.graph(graph, pool=pool, stream=self._lane.stream):
-            self._run(region, capturing=True)
+            self._run(region, steps, capturing=True)
         return graph
 
     def _field_views(self) -> dict[str, Tensor]:

@@ -1,4 +1,6 @@
-"""A captured forward without CUDA: a recorded list of stage calls that the forward lane's thread replays.
+"""A captured forward without CUDA: recorded lists of stage calls that the forward lane's thread replays.
+
+One list a region, or a segment of a region where the program breaks it; each is a piece of work of its own.
 
 The marker is one persistent event, armed anew by each replay and completed by the lane between two stages, as an
 external event node in a graph would be.
@@ -6,7 +8,9 @@ external event node in a graph would be.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -22,8 +26,10 @@ from warfence.lanes import HostEvent, WorkerLane
 from warfence.modes import Region
 from warfence.program import START, ForwardProgram, Gated, Step
 from warfence_torch.kernels import KERNELS
+from warfence_torch.segments import segments
 
 Call = Callable[[dict[str, Tensor]], object]
+Recorded = list[tuple[str, Call]]  # a segment: the name of each step, and what it does
 
 
 class HostOutputs:
@@ -31,13 +37,17 @@ class HostOutputs:
 
     def __init__(self, launch: int, lane: WorkerLane, names: tuple[str, ...]) -> None:
         self.launch = launch
+        self.device_s: float | None = None
         self._lane, self._names = lane, names
         self._arrays: dict[str, np.ndarray] = {}
         self._done = HostEvent()
         self._generation = self._done.arm(launch)
 
-    def fill(self, workspace: Mapping[str, Tensor]) -> None:
-        self._arrays = {n: workspace[n].numpy() for n in self._names}
+    def fill(self, workspace: Mapping[str, Tensor], started: float) -> None:
+        """The launch is over; it began at `started` by this thread's clock."""
+        # Copies: an output may be a field of the batch, and the next launch loads its own over that.
+        self._arrays = {n: workspace[n].numpy().copy() for n in self._names}
+        self.device_s = time.perf_counter() - started
 
     def finish(self) -> None:
         self._done.complete(self._generation)
@@ -61,25 +71,27 @@ class HostForward:
         gated: Gated,
     ) -> None:
         self.program = program
-        self._gated = gated
         self.marker = Marker(marker_after) if marker_after is not None else None
         self.gates = HostGates(program.gate_positions(gated)) if gated else None
         self._lane = lane
         self._marker_event = HostEvent()
-        self._marker_generation = 0  # of the replay now running; only the lane's thread uses it
+        # Of the launch now running; only the lane's thread uses these.
+        self._marker_generation = 0
+        self._started = 0.0
         self._words = np.zeros(program.layout.words, np.int32)
         self._fields = self._field_views()
         self._workspace: dict[str, Tensor] = {}
-        self._regions = {region: self._record(region, fixed) for region in Region}
+        self._segments = {region: self._record(region, gated, fixed) for region in Region}  # the replay alone breaks
 
     def load_batch(self, batch: Batch, launch: int) -> None:
         self._lane.check()
 
         def work() -> None:
+            self._started = time.perf_counter()
             self._words[:] = batch.words
             self._workspace.clear()
             self._workspace.update(self._fields)
-            self._run(Region.LOAD_BATCH, launch)
+            self._run(*self._segments[Region.LOAD_BATCH], launch)
 
         self._lane.submit(work)
 
@@ -87,11 +99,8 @@ class HostForward:
         self._lane.check()
         generation = self._marker_event.arm(launch) if self.marker is not None else 0
 
-        def work() -> None:
-            self._marker_generation = generation
-            self._run(Region.REPLAY, launch)
-
-        self._lane.submit(work)
+        for calls in self._segments[Region.REPLAY]:
+            self._lane.submit(partial(self._run, calls, launch, generation))
         if self.marker is not None:
             # After a failure the marker is never reached; complete it all the same, so that no lane hangs on it.
             self._lane.submit(lambda: self._marker_event.complete(generation), always=True)
@@ -102,8 +111,8 @@ class HostForward:
         outputs = HostOutputs(launch, self._lane, self.program.outputs)
 
         def work() -> None:
-            self._run(Region.TAIL, launch)
-            outputs.fill(self._workspace)
+            self._run(*self._segments[Region.TAIL], launch)
+            outputs.fill(self._workspace, self._started)
 
         self._lane.submit(work)
         self._lane.submit(outputs.finish, always=True)
@@ -119,9 +128,10 @@ class HostForward:
             views[name] = (flat.view(torch.float32) if f.dtype == FLOAT else flat).view(f.shape)
         return views
 
-    def _record(self, region: Region, fixed: Mapping[str, Tensor]) -> list[tuple[str, Call]]:
+    def _record(self, region: Region, gated: Gated, fixed: Mapping[str, Tensor]) -> list[Recorded]:
         marker = self.marker.stage if self.marker is not None else None
-        return [(s.name, self._call(s, fixed)) for s in self.program.steps(region, marker, self._gated)]
+        parts = segments(self.program.steps(region, marker, gated), self.program.breaks)
+        return [[(step.name, self._call(step, fixed)) for step in part] for part in parts]
 
     def _call(self, step: Step, fixed: Mapping[str, Tensor]) -> Call:
         if step.stage is not None:
@@ -133,11 +143,12 @@ class HostForward:
 
     # -- on the lane's thread
 
-    def _run(self, region: Region, launch: int) -> None:
+    def _run(self, calls: Recorded, launch: int, generation: int = 0) -> None:
+        self._marker_generation = generation
         stage = START
         try:
             with torch.inference_mode():
-                for name, call in self._regions[region]:
+                for name, call in calls:
                     stage = name
                     call(self._workspace)
         except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -22,14 +23,21 @@ def make_arrays(specs: Mapping[str, ArraySpec], device: str) -> dict[str, Tensor
     return {n: torch.zeros(s.shape, dtype=kinds[s.dtype], device=device) for n, s in specs.items()}
 
 
+@dataclass(slots=True)
+class WriteStaging:
+    """What one lane's writes pass through: pinned memory, and words on the device. Never another lane's."""
+
+    ring: PinnedRing
+    device_words: Int32[Tensor, " n"]
+
+
 class CudaTables:
-    """Tables on the device; a write is one upload of (cells, values) and one scatter on the schedule stream."""
+    """Tables on the device; a write is one upload of (cells, values) and one scatter on the lane's stream."""
 
     def __init__(self, specs: Mapping[str, ArraySpec]) -> None:
         self.arrays = make_arrays(specs, "cuda")
         self._flat = {n: t.view(-1) for n, t in self.arrays.items()}
-        self._staging: PinnedRing | None = None
-        self._device_words = torch.empty(0, dtype=torch.int32, device="cuda")
+        self._staging: dict[str, WriteStaging] = {}  # by lane
 
     def write(self, lane: CudaLane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
         flat = self._flat.get(name)
@@ -38,30 +46,35 @@ class CudaTables:
         n = len(cells)
         with torch.cuda.stream(lane.stream), torch.inference_mode():
             staging = self._staging_for(2 * n, lane)
-            staging.upload(np.concatenate([cells, values]), self._device_words, lane.stream)
-            flat.index_copy_(0, self._device_words[:n].long(), self._device_words[n : 2 * n])
+            words = staging.device_words
+            staging.ring.upload(np.concatenate([cells, values]), words, lane.stream)
+            flat.index_copy_(0, words[:n].long(), words[n : 2 * n])
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
         torch.cuda.synchronize()
         return self.arrays[name].cpu().numpy()
 
-    def _staging_for(self, words: int, lane: CudaLane) -> PinnedRing:
-        """The staging memory, grown (rarely) to hold that many words; the old one is done with before it is let go."""
-        if self._staging is None or self._device_words.numel() < words:
+    def _staging_for(self, words: int, lane: CudaLane) -> WriteStaging:
+        """The lane's own staging: two lanes that write at a time would scatter each other's words.
+
+        Grown (rarely) to hold that many words; the old memory is done with before it is let go.
+        """
+        staging = self._staging.get(lane.name)
+        if staging is None or staging.device_words.numel() < words:
             lane.synchronize()
             size = 1 << max(12, (words - 1).bit_length())
-            self._staging = PinnedRing(size, depth=8)
-            self._device_words = torch.zeros(size, dtype=torch.int32, device="cuda")
-        return self._staging
+            staging = WriteStaging(PinnedRing(size, depth=8), torch.zeros(size, dtype=torch.int32, device="cuda"))
+            self._staging[lane.name] = staging
+        return staging
 
 
 class HostTables:
-    """Tables in host memory; a write is a scatter on the schedule lane's thread."""
+    """Tables in host memory; a write is a scatter on the lane's thread."""
 
     def __init__(self, specs: Mapping[str, ArraySpec]) -> None:
         self.arrays = make_arrays(specs, "cpu")
         self._flat = {n: t.view(-1).numpy() for n, t in self.arrays.items()}
-        self._last_writer: dict[str, WorkerLane] = {}
+        self._writers: dict[str, set[WorkerLane]] = {n: set() for n in self.arrays}
 
     def write(
         self, lane: WorkerLane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]
@@ -70,10 +83,10 @@ class HostTables:
         if flat is None:
             raise InputError(f"no table '{name}'; tables: {', '.join(self._flat)}")
         lane.check()
-        self._last_writer[name] = lane
+        self._writers[name].add(lane)
         lane.submit(lambda: flat.__setitem__(cells, values))
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
-        if name in self._last_writer:
-            self._last_writer[name].synchronize()
+        for lane in self._writers[name]:
+            lane.synchronize()
         return self.arrays[name].numpy().copy()

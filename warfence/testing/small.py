@@ -14,6 +14,8 @@ from warfence.model.reference import ReferenceModel
 from warfence.model.weights import Weights, random_weights
 from warfence.requests import Request
 from warfence.sampling import NEAR_TIE, SamplingParams
+from warfence.spec import Draft, get
+from warfence.spec.draft import draft_shapes
 
 SIZES: dict[str, Any] = {"rows": 4, "chunk": 8, "extend_rows": 2, "context": 96, "slots": 110, "swa_slots": 44}
 GREEDY = SamplingParams()
@@ -56,9 +58,23 @@ def small_model() -> SmallModel:
     return SmallModel(config, weights, expected)
 
 
-def make_engine(small: SmallModel, backend: Backend, **config: Any) -> Engine:
-    """An engine for the small model, warmed up."""
-    engine = Engine(EngineConfig(**{**SIZES, **config}), small.config, small.weights, backend)
+def small_draft(config: ModelConfig, algorithm: str) -> Draft | None:
+    """A random draft of one seed; None for an algorithm that needs none. What it proposes is hardly ever right, so tests of
+    acceptance use n-grams, or the shipped drafts."""
+    if not get(algorithm).needs_draft:
+        return None
+    layers, taps = (2, (0, 2)) if algorithm == "dflash" else (1, ())
+    rng = np.random.default_rng(1)
+    shapes = draft_shapes(algorithm, config, layers, taps)
+    weights = {n: (rng.standard_normal(s) * s[0] ** -0.5).astype(np.float32) for n, s in shapes.items()}
+    return Draft(algorithm, 4, layers, taps, weights)
+
+
+def make_engine(small: SmallModel, backend: Backend, spec: str = "none", **config: Any) -> Engine:
+    """An engine for the small model, warmed up. spec: the name of a speculative algorithm."""
+    draft = small_draft(small.config, spec)
+    chosen = EngineConfig(**{**SIZES, **config})
+    engine = Engine(chosen, small.config, small.weights, backend, get(spec), draft, 4 if spec != "none" else None)
     try:
         for _ in engine.warm_up():
             pass

@@ -6,30 +6,14 @@ tables that the planner keeps in range, so gathers and scatters promise to be in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32, Int32
 
-from warfence.kernels import StageEnv, check_given, kernel_of
+from warfence.kernels import for_call
 from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN
-from warfence.program import Stage
-
-Env = Mapping[str, Array]
-Attrs = Mapping[str, Any]
-Kernel = Callable[[Env, Attrs], dict[str, Array]]
-IN_BOUNDS = "promise_in_bounds"
-
-
-def run_stage(stage: Stage, known: Mapping[str, Array]) -> dict[str, Array]:
-    """Trace one stage over the arrays that are known; returns its gives and its updated state."""
-    names = (*stage.reads, *stage.takes, *stage.state, *stage.params)
-    given = kernel_of(stage, KERNELS)(StageEnv(stage.name, {n: known[n] for n in names}), stage.attrs)
-    check_given(stage, given, (*stage.gives, *stage.state))
-    return given
+from warfence_jax.kernels.layers import finish, project
+from warfence_jax.kernels.shared import IN_BOUNDS, Attrs, Env, Kernel, choose, rms_norm
 
 
 def stage_inputs(env: Env, attrs: Attrs) -> dict[str, Array]:
@@ -66,40 +50,21 @@ def embed(env: Env, attrs: Attrs) -> dict[str, Array]:
 
 
 def layer(env: Env, attrs: Attrs) -> dict[str, Array]:
-    """Attention and MLP, each behind a norm and added to the stream."""
-    w = attrs["weights"]
+    """Write K and V of the new tokens into the pool, attend over the table's slots, then the MLP.
+
+    The table and the places to write are a snapshot, which may be longer than this call.
+    """
     hidden: Float32[Array, "b q d"] = env["hidden"]
-    mixed, pool = _attention(env, attrs, rms_norm(hidden, env[f"{w}.attn_norm"], attrs["eps"]))
-    hidden = hidden + mixed
-    x = rms_norm(hidden, env[f"{w}.mlp_norm"], attrs["eps"])
-    inner = jax.nn.silu(x @ env[f"{w}.w_gate"]) * (x @ env[f"{w}.w_up"])
-    return {"hidden": hidden + inner @ env[f"{w}.w_down"], attrs["pool"]: pool}
-
-
-def _attention(
-    env: Env, attrs: Attrs, x: Float32[Array, "b q d"]
-) -> tuple[Float32[Array, "b q d"], Float32[Array, "2 slots kv h"]]:
-    """Write K and V of the new tokens into the pool, then attend over the table's slots. Returns (mixed, pool)."""
-    w, window, heads, kv_heads, size = (attrs[k] for k in ("weights", "window", "heads", "kv_heads", "head_dim"))
-    b, q, _ = x.shape
-    names = ("page_table", "out_cache_loc") if window is None else ("swa_table", "swa_out_cache_loc")
-    table, out = env[names[0]], env[names[1]]
     positions: Int32[Array, "b q"] = env["positions"]
-    cos, sin = _rope(positions, size, attrs["theta"])
-    query = _rotate((x @ env[f"{w}.wq"]).reshape(b, q, heads, size), cos, sin)
-    key = _rotate((x @ env[f"{w}.wk"]).reshape(b, q, kv_heads, size), cos, sin)
-    value = (x @ env[f"{w}.wv"]).reshape(b, q, kv_heads, size)
-    fresh = jnp.stack([key, value]).reshape(2, b * q, kv_heads, size)
-    pool = env[attrs["pool"]].at[:, out.reshape(-1)].set(fresh, mode=IN_BOUNDS)
-
-    keys, values = pool.at[:, table].get(mode=IN_BOUNDS)  # [b, length, kv_heads, size] each
-    seen = _visible(positions, env["prefix_lens"], table.shape[1], window)
-    # Query head h reads key head h // group, so the heads axis splits into [kv_heads, group].
-    grouped = query.reshape(b, q, kv_heads, heads // kv_heads, size)
-    scores = jnp.einsum("bqhgd,bkhd->bhgqk", grouped, keys) * size**-0.5
-    weight = jax.nn.softmax(jnp.where(seen[:, None, None], scores, -jnp.inf), axis=-1)
-    mixed = jnp.einsum("bhgqk,bkhd->bqhgd", weight, values).reshape(b, q, heads * size)
-    return mixed @ env[f"{w}.wo"], pool
+    b, q, _ = hidden.shape
+    window = attrs["window"]
+    table, place = ("page_table", "out_cache_loc") if window is None else ("swa_table", "swa_out_cache_loc")
+    out = env[place][:, : for_call(place, env[place].shape[1], q)]
+    query, fresh = project(env, attrs, hidden, positions)
+    pool = env[attrs["pool"]].at[:, out.reshape(-1)].set(fresh.reshape(2, b * q, *fresh.shape[3:]), mode=IN_BOUNDS)
+    kv = pool.at[:, env[table]].get(mode=IN_BOUNDS)
+    seen = _visible(positions, env["prefix_lens"], env[table].shape[1], window)
+    return {"hidden": finish(env, attrs, hidden, query, kv, seen), attrs["pool"]: pool}
 
 
 def _visible(
@@ -122,34 +87,10 @@ def logits(env: Env, attrs: Attrs) -> dict[str, Array]:
 
 
 def sample(env: Env, attrs: Attrs) -> dict[str, Array]:
-    """The rule of `warfence.sampling.choose`, for all rows at once; rows of temperature 0 are greedy."""
-    scores: Float32[Array, "b v"] = env["logits"]
-    best = jnp.max(scores, axis=-1)
-    token = jnp.argmax(scores, axis=-1).astype(jnp.int32)
-    vocabulary = jnp.arange(scores.shape[1], dtype=jnp.int32)
-    second = jnp.max(jnp.where(vocabulary == token[:, None], -jnp.inf, scores), axis=-1)
-    margin = best - second  # infinite for a vocabulary of one, as the rule says
-    if attrs["sampled"]:
-        hot = env["temperature"] > 0
-        picked, near = _draw(env, (scores - best[:, None]) / jnp.where(hot, env["temperature"], 1.0)[:, None])
-        token, margin = jnp.where(hot, picked, token), jnp.where(hot, near, margin)
+    """One token a row, by the row's first draw."""
+    draws = (env["temperature"], env["top_p"], env["uniform"][:, 0]) if attrs["sampled"] else None
+    token, margin = choose(env["logits"], draws)
     return {"next_tokens": token, "margin": margin}
-
-
-def _draw(env: Env, scaled: Float32[Array, "b v"]) -> tuple[Int32[Array, " b"], Float32[Array, " b"]]:
-    """Top-p sampling of logits that are scaled and at most 0: (token, distance to the nearest interval edge)."""
-    weight = jnp.exp(scaled)
-    probability = weight / jnp.sum(weight, axis=-1, keepdims=True)
-    order = jnp.argsort(-probability, axis=-1, stable=True).astype(jnp.int32)
-    upper = jnp.cumsum(jnp.take_along_axis(probability, order, axis=-1), axis=-1)
-    lower = jnp.pad(upper[:, :-1], ((0, 0), (1, 0)))
-    kept = jnp.sum(lower < env["top_p"][:, None], axis=-1, keepdims=True, dtype=jnp.int32)
-    last = jnp.maximum(kept - 1, 0)
-    target = env["uniform"][:, :1] * jnp.take_along_axis(upper, last, axis=-1)
-    pick = jnp.minimum(jnp.sum(upper <= target, axis=-1, keepdims=True, dtype=jnp.int32), last)
-    below = target - jnp.take_along_axis(lower, pick, axis=-1)
-    above = jnp.take_along_axis(upper, pick, axis=-1) - target
-    return jnp.take_along_axis(order, pick, axis=-1)[:, 0], jnp.maximum(jnp.minimum(below, above), 0.0)[:, 0]
 
 
 def relay(env: Env, attrs: Attrs) -> dict[str, Array]:
@@ -164,24 +105,6 @@ def mix(env: Env, attrs: Attrs) -> dict[str, Array]:
     for name in attrs["tables"]:
         value = value + env[name].at[rows, attrs["column"]].get(mode=IN_BOUNDS)
     return {"mix": value}
-
-
-def rms_norm(x: Float32[Array, "*n d"], weight: Float32[Array, " d"], eps: float) -> Float32[Array, "*n d"]:
-    """Root mean square norm over the last axis."""
-    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps) * weight
-
-
-def _rope(positions: Int32[Array, "b q"], size: int, theta: float) -> tuple[Array, Array]:
-    """Cosine and sine [b, q, 1, size], the two halves alike."""
-    exponent = jnp.arange(0, size, 2, dtype=jnp.float32) / size
-    angle = positions[:, :, None, None] * (1.0 / jnp.float32(theta) ** exponent)
-    angle = jnp.concatenate([angle, angle], axis=-1)
-    return jnp.cos(angle), jnp.sin(angle)
-
-
-def _rotate(x: Array, cos: Array, sin: Array) -> Array:
-    first, second = jnp.split(x, 2, axis=-1)
-    return x * cos + jnp.concatenate([-second, first], axis=-1) * sin
 
 
 KERNELS: dict[str, Kernel] = {

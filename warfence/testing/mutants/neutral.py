@@ -15,15 +15,15 @@ from warfence.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.errors import FenceError
 from warfence.fence import Mailbox, Ticket, WarBarrier
 from warfence.forwards import PlannedForward
+from warfence.holdings import Holdings
 from warfence.modes import FenceMode, SharedReadEnds
-from warfence.planner import Planner
 from warfence.policy import UNIFIED, Decision, Query, decide
 from warfence.requests import Request
 from warfence.runner import Runner
 from warfence.scheduler import Launch, Scheduler
 from warfence.testing.mutants.base import Mutant
 
-_apply, _execute, _evict = WarBarrier.apply, Runner.execute, Planner._evict
+_apply, _execute, _evict = WarBarrier.apply, Runner.execute, Holdings.evict
 
 
 def _fine_although_forced(self: WarBarrier, launch: int, mailbox: Mailbox, schedule: Lane, forward: Lane) -> None:
@@ -59,8 +59,8 @@ def _barrier_at_loop_top(self: Scheduler, requests: list[Request]) -> None:
     previous: Launch | None = None
     while self._admit(start) or previous is not None:
         if previous is not None:
-            self.barrier.apply(previous.number, self.runner.mailbox, self.schedule, self.forward)
-        plan = self.planner.plan()
+            self._apply_barrier(previous)
+        plan = self._plan(previous)
         current = self._launch(plan) if plan is not None else None
         if previous is not None:
             self._process(previous)
@@ -93,7 +93,7 @@ def _without_raw(self: Runner, planned: PlannedForward, batch: Batch, launch: in
         return _execute(self, planned, batch, launch)
 
 
-def _evicts_early(self: Planner, request: Request) -> None:
+def _evicts_early(self: Holdings, request: Request) -> None:
     right = self.limits
     self.limits = replace(right, window=right.window - 1 if right.window else None)
     try:
@@ -166,6 +166,6 @@ NEUTRAL: tuple[Mutant, ...] = (
     ),
     Mutant(
         "evicts-one-early", "15-tokens", "the oldest visible token of the window is evicted",
-        lambda: mock.patch.object(Planner, "_evict", _evicts_early),
+        lambda: mock.patch.object(Holdings, "evict", _evicts_early),
     ),
 )  # fmt: skip

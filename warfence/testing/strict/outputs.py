@@ -12,7 +12,9 @@ from warfence.testing.strict.machine import Machine, Queue
 
 
 class StrictOutputs:
-    """Implements `warfence.backend.Outputs`."""
+    """Implements `warfence.backend.Outputs`. Virtual time is no time."""
+
+    device_s: float | None = None
 
     def __init__(self, launch: int, machine: Machine, queue: Queue) -> None:
         self.launch = launch
