@@ -14,6 +14,7 @@ from warfence.errors import InputError
 from warfence.modes import FenceMode
 from warfence.sampling import SamplingParams
 from warfence.serve.workload import at_least
+from warfence.spec import NO_SPEC, get
 
 DEVICES = ("cpu", "cuda")
 TABLES = ("donated", "aliased")
@@ -37,6 +38,13 @@ class ServeOptions:
     attention: str = "captured"
     serial: bool = False
     rows: int = 8
+    slots: int | None = None
+    mixed: bool = False
+    idle: bool = False
+
+    spec: str = NO_SPEC.name
+    draft: Path | None = None
+    block: int | None = None
 
     model: Path | None = None
     prompts: Path | None = None
@@ -62,9 +70,13 @@ class ServeOptions:
             _choice("--device", self.device, DEVICES)
         if self.tables is not None:
             _choice("--tables", self.tables, TABLES)
-        for name, value in (("--rows", self.rows), ("--max-new-tokens", self.max_new_tokens), ("--limit", self.limit)):
+        counts = {
+            "--rows": self.rows, "--slots": self.slots, "--max-new-tokens": self.max_new_tokens, "--limit": self.limit,
+        }  # fmt: skip
+        for name, value in counts.items():
             at_least(name, value, 1)
         self.sampling()
+        self._check_spec()
         if self.hazard and not self.allow_hazard:
             raise InputError(NO_FENCE)
         if self.hazard and self.serial:
@@ -77,6 +89,18 @@ class ServeOptions:
             raise InputError(f"--speed is {self.speed}; give a positive number, such as 2.0 for twice as fast")
         if self.out is not None:
             check_out(self.out)
+
+    def _check_spec(self) -> None:
+        """An algorithm that there is, and nothing beside it that it rules out."""
+        speculative = get(self.spec).speculative
+        for name, value in (("--draft", self.draft), ("--block", self.block)):
+            if value is not None and not speculative:
+                raise InputError(f"{name} is of speculation, and --spec is '{self.spec}'; add --spec, or drop {name}")
+        if self.mixed and speculative:
+            raise InputError(
+                f"--mixed lets a prefill batch decode as well, and --spec {self.spec} decodes by a verify, a step of its own;"
+                " drop one of the two"
+            )
 
     def sampling(self) -> SamplingParams:
         """How every request chooses its tokens."""
@@ -91,6 +115,9 @@ class ServeOptions:
             sampled=self.temperature > 0,
             forced_order="first" if self.hazard else None,
             rows=self.rows,
+            slots=self.slots or 0,
+            mixed=self.mixed,
+            idle=self.idle,
         )
 
     def backend_options(self) -> dict[str, str]:

@@ -42,8 +42,8 @@ def prompt_workload(
             raise InputError(f"{where}: the tokenizer makes no token of it; write another prompt")
         if len(tokens) + new_tokens > room:
             raise InputError(
-                f"{where}: {len(tokens)} prompt tokens + {new_tokens} new tokens = {len(tokens) + new_tokens}, but the"
-                f" context holds {room}; shorten the prompt, or lower --max-new-tokens"
+                f"{where}: {len(tokens)} prompt tokens + {new_tokens} new tokens = {len(tokens) + new_tokens}, but"
+                f" context and KV pool hold {room}; shorten the prompt, or lower --max-new-tokens"
             )
         entries.append(Entry(text, tokens, new_tokens))
     return Workload(tuple(entries), params)

@@ -10,13 +10,12 @@ from typing import Any
 
 from warfence import __version__
 from warfence.backend import ArraySpec
-from warfence.engine import tokens_sha256
+from warfence.engine import Summary, tokens_sha256
 from warfence.model.program import state_specs, table_specs
-from warfence.modes import FenceMode, WarReadDonePolicy
+from warfence.modes import FenceMode, ForwardMode, WarReadDonePolicy
 from warfence.planner import Limits
 from warfence.serve.job import Job
 from warfence.serve.session import Outcome
-from warfence.spec import NO_SPEC
 
 FRAMEWORKS = ("numpy", "torch", "jax", "jaxlib")
 
@@ -25,7 +24,8 @@ def run_report(job: Job, outcome: Outcome) -> dict[str, Any]:
     """The document. What only a run to its end can tell is null where the runtime refused to go on.
 
     Times are host time: `seconds` of the whole run, `host_us_per_step` the scheduler's own microseconds a step (null
-    where an order was forced: there the host stands at gates). `pools` are bytes as configured. `runtime` is what the
+    where an order was forced: there the host stands at gates). Only `device_s_by_mode` is time on the forward lane, of the
+    launches of each mode; null where the backend cannot tell. `pools` are bytes as configured. `runtime` is what the
     backend says of itself.
     """
     config, summary = outcome.config, outcome.summary
@@ -37,16 +37,18 @@ def run_report(job: Job, outcome: Outcome) -> dict[str, Any]:
         "fence": config.fence.value,
         "attention": config.attention,
         "serial": config.serial,
-        "spec": NO_SPEC.name,
+        "spec": spec_report(job, outcome),
         "requests": len(outcome.requests),
         "generated_tokens": generated,
         "tokens_sha256": tokens_sha256(outcome.requests),
         "completed": summary is not None,
         "steps": summary.steps if summary else None,
         "steps_by_mode": dict(summary.steps_by_mode) if summary else None,
+        "tokens_per_step": generated / summary.steps if summary and summary.steps else None,
         "seconds": summary.seconds if summary else None,
         "tokens_per_s": generated / summary.seconds if summary and summary.seconds else None,
         "host_us_per_step": summary.host_us_per_step if summary and config.forced_order is None else None,
+        "device_s_by_mode": _device_seconds(job, summary) if summary else None,
         "barriers": dict(summary.barriers) if summary else None,
         "policies": {p.value: summary.policies.get(p.value, 0) for p in WarReadDonePolicy} if summary else None,
         "happened": dict(summary.happened) if summary else None,
@@ -59,6 +61,31 @@ def run_report(job: Job, outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def spec_report(job: Job, outcome: Outcome) -> dict[str, Any]:
+    """The algorithm, its block, and what its verifies brought.
+
+    verify_rows: rows of verifies that counted. accepted_tokens: what they brought, the chosen token included, so
+    `tokens_per_verify` is the mean accepted length; null where nothing was verified. fallbacks: steps that decoded plainly
+    because there were no slots for a block.
+    """
+    counts = outcome.summary.spec if outcome.summary else None
+    rows, tokens = (counts["rows"], counts["tokens"]) if counts else (None, None)
+    return {
+        "name": job.spec.algorithm.name,
+        "block": job.spec.block,
+        "verify_rows": rows,
+        "accepted_tokens": tokens,
+        "tokens_per_verify": tokens / rows if tokens and rows else None,
+        "fallbacks": counts["fallbacks"] if counts else None,
+    }
+
+
+def _device_seconds(job: Job, summary: Summary) -> dict[str, float | None]:
+    """For each mode that was launched. A step's mode may bring a second launch: a draft's."""
+    launched = {mode for step in summary.steps_by_mode for _, mode in job.spec.algorithm.phases(ForwardMode(step))}
+    return {mode.value: summary.device_s_by_mode.get(mode.value) for mode in ForwardMode if mode in launched}
+
+
 def forced_coarse(report: Mapping[str, Any]) -> bool:
     """Whether a fine fence was asked for and the environment made every barrier coarse."""
     barriers = report["barriers"] or {}
@@ -67,11 +94,13 @@ def forced_coarse(report: Mapping[str, Any]) -> bool:
 
 def pool_bytes(job: Job) -> dict[str, int]:
     """Bytes of the shared tables, of the forward-private state and of the weights, as configured."""
-    model, lim = job.model, job.limits
+    config, lim, drafting = job.model.config, job.limits, job.spec.drafting
+    weights = {**job.model.weights, **(drafting.weights if drafting is not None else {})}
+    state = state_specs(config, lim.rows, lim.slots, lim.swa_slots, drafting, max(lim.chunk, lim.block))
     return {
-        "tables": _size(table_specs(model.config, lim.context, lim.rows, lim.slots)),
-        "state": _size(state_specs(model.config, lim.rows, lim.slots, lim.swa_slots)),
-        "params": sum(array.nbytes for array in model.weights.values()),
+        "tables": _size(table_specs(config, lim.context, lim.rows, lim.slots)),
+        "state": _size(state),
+        "params": sum(array.nbytes for array in weights.values()),
     }
 
 

@@ -104,7 +104,10 @@ def session(job: Job, watcher: Watcher) -> Iterator[Session]:
     one_thread_for_small(sum(w.size for w in job.model.weights.values()))
     backend = open_backend(options.backend, options.device, options.backend_options())
     try:
-        with Engine(options.engine(), job.model.config, job.model.weights, backend) as engine:
+        model, spec = job.model, job.spec
+        with Engine(
+            options.engine(), model.config, model.weights, backend, spec.algorithm, spec.draft, options.block
+        ) as engine:
             total = len(engine.wanted())
             for done, program in enumerate(engine.warm_up(), start=1):
                 watcher.warmed_up(program, done, total)

@@ -10,6 +10,7 @@ from warfence.attention import KINDS
 from warfence.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
 from warfence.probe import END
 from warfence.program import ForwardProgram
+from warfence.spec import get, names
 
 FINE, COARSE, DONATION = "fine", "coarse", "donation"
 FENCES = {FINE: FenceMode.FINE, COARSE: FenceMode.COARSE, DONATION: FenceMode.OFF}
@@ -18,12 +19,17 @@ BATCHES = (1, 3)
 
 @dataclass(frozen=True, slots=True)
 class ModeCase:
-    """A forward mode with the prefill switch and, for prefill, whether a prefix lies in the cache already."""
+    """A forward mode with the prefill switch, whether a prefix lies in the cache already, and the speculative algorithm.
+
+    narrow: probed with several batch sizes behind the fine fence only, since what else there is does not depend on it.
+    """
 
     name: str
     mode: ForwardMode
     prefill_enabled: bool = False
     later_chunk: bool = False
+    spec: str = "none"
+    narrow: bool = False
 
 
 MODES = (
@@ -31,7 +37,34 @@ MODES = (
     ModeCase("extend", ForwardMode.EXTEND),
     ModeCase("extend+switch", ForwardMode.EXTEND, prefill_enabled=True),
     ModeCase("extend+switch, later chunk", ForwardMode.EXTEND, prefill_enabled=True, later_chunk=True),
+    ModeCase("target_verify+dflash", ForwardMode.TARGET_VERIFY, later_chunk=True, spec="dflash", narrow=True),
+    ModeCase("target_verify+ngram", ForwardMode.TARGET_VERIFY, later_chunk=True, spec="ngram", narrow=True),
+    ModeCase("target_verify+eagle", ForwardMode.TARGET_VERIFY, later_chunk=True, spec="eagle", narrow=True),
+    ModeCase("draft_extend+eagle", ForwardMode.DRAFT_EXTEND, later_chunk=True, spec="eagle", narrow=True),
+    ModeCase("decode+dflash", ForwardMode.DECODE, later_chunk=True, spec="dflash", narrow=True),
+    ModeCase("extend+switch+dflash", ForwardMode.EXTEND, prefill_enabled=True, spec="dflash", narrow=True),
+    ModeCase("mixed", ForwardMode.MIXED, prefill_enabled=True, later_chunk=True, narrow=True),
+    ModeCase("idle", ForwardMode.IDLE, narrow=True),
 )
+
+
+def mode_cases() -> tuple[ModeCase, ...]:
+    """The modes above, and verify (and draft extend) of each plug-in algorithm that runs without a trained draft.
+
+    So whoever declares a capability that the algorithm does not keep sees it measured.
+    """
+    plug_ins = [get(name) for name in names() if all(case.spec != name for case in MODES)]
+    made = []
+    for algorithm in plug_ins:
+        if algorithm.speculative and algorithm.make is not None and not algorithm.needs_draft:
+            modes = dict.fromkeys(
+                [ForwardMode.TARGET_VERIFY, *(m for _, m in algorithm.phases(ForwardMode.TARGET_VERIFY))]
+            )
+            made += [
+                ModeCase(f"{m.value}+{algorithm.name}", m, spec=algorithm.name, later_chunk=True, narrow=True)
+                for m in modes
+            ]
+    return (*MODES, *made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +85,9 @@ class Cell:
 
 def matrix(modes: tuple[str, ...] = (), attentions: tuple[str, ...] = ()) -> Iterator[Cell]:
     """All cells, of these modes and attention backends only where any are named."""
-    for mode, attention, marker, batch, fence in itertools.product(MODES, KINDS, (True, False), BATCHES, FENCES):
+    for mode, attention, marker, batch, fence in itertools.product(mode_cases(), KINDS, (True, False), BATCHES, FENCES):
+        if mode.narrow and batch != BATCHES[0] and fence != FINE:
+            continue
         if (not modes or mode.name in modes or mode.mode.value in modes) and (
             not attentions or attention in attentions
         ):
@@ -67,7 +102,11 @@ def expected_release(cell: Cell, program: ForwardProgram, policy: WarReadDonePol
         boundary = program.read_boundary()
         if boundary is None or boundary.region is Region.LOAD_BATCH:
             return last_load
-        return marker_stage if marker_stage is not None else last_replay
+        if boundary.region is Region.TAIL:
+            return END
+        at = program.index(boundary.name)
+        breaks = [b for b in program.breaks if program.index(b) >= at]
+        return marker_stage if marker_stage is not None else (*breaks, last_replay)[0]
     if cell.fence == COARSE or policy is WarReadDonePolicy.NONE:
         return END
     if policy is WarReadDonePolicy.PRE_REPLAY:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from warfence.model.config import ModelConfig
+from warfence.policy import RULES, Rule
 from warfence.probe import END, Release
 from warfence.program import ForwardProgram
 from warfence.testing.cells import DONATION, FENCES, FINE, Cell, expected_release
@@ -56,9 +57,9 @@ class CellResult:
         }  # fmt: skip
 
 
-def blank(cell: Cell, config: ModelConfig) -> CellResult:
+def blank(cell: Cell, config: ModelConfig, rules: tuple[Rule, ...] = RULES) -> CellResult:
     """The cell with what the rules say about it, and nothing measured yet."""
-    program, fence = program_of(cell, config)
+    program, fence = program_of(cell, config, rules)
     stage = fence.marker_stage(cell.mode.mode)
     policy = fence.decide(cell.mode.mode, stage is not None).policy
     boundary = program.read_boundary()
@@ -72,14 +73,16 @@ def run_matrix(rigs: Mapping[str, Rig], cells: Sequence[Cell]) -> Iterator[CellR
         yield run_cell(rigs, cell)
 
 
-def run_cell(rigs: Mapping[str, Rig], cell: Cell, marker_after: str | None = None) -> CellResult:
+def run_cell(
+    rigs: Mapping[str, Rig], cell: Cell, marker_after: str | None = None, rules: tuple[Rule, ...] = RULES
+) -> CellResult:
     """Probe one cell on every backend and judge it. A backend that fails fails the cell; its rig is made anew."""
     assert rigs, "run_cell needs at least one rig"
-    result = blank(cell, next(iter(rigs.values())).small.config)
+    result = blank(cell, next(iter(rigs.values())).small.config, rules)
     comparable: set[tuple[str, ...]] = set()
     for name, rig in rigs.items():
         try:
-            release = probe_cell(result, name, rig, marker_after)
+            release = probe_cell(result, name, rig, marker_after, rules)
         except Exception as error:  # of a backend under test: whatever it is, it is this cell's result
             result.fail(name, what_failed(error))
             with suppress(Exception):  # the next cell says so
@@ -92,7 +95,9 @@ def run_cell(rigs: Mapping[str, Rig], cell: Cell, marker_after: str | None = Non
     return result
 
 
-def probe_cell(result: CellResult, name: str, rig: Rig, marker_after: str | None = None) -> tuple[str, ...] | None:
+def probe_cell(
+    result: CellResult, name: str, rig: Rig, marker_after: str | None = None, rules: tuple[Rule, ...] = RULES
+) -> tuple[str, ...] | None:
     """Measure and judge one cell on one backend; returns what must be equal on all backends, None where nothing must.
 
     What the backend says that it cannot do is left out or degrades, with a note. What it says and does not do fails.
@@ -102,8 +107,8 @@ def probe_cell(result: CellResult, name: str, rig: Rig, marker_after: str | None
         result.release[name] = None
         result.notes[name] = capabilities.reasons.get("guards_writes", "the runtime guards no write")
         return None
-    planned, marker = rig.planned(cell, marker_after)
-    program, fence = program_of(cell, rig.small.config)
+    planned, marker = rig.planned(cell, marker_after, rules)
+    program, fence = program_of(cell, rig.small.config, rules)
     wanted = marker_after or fence.marker_stage(cell.mode.mode)
     if lies := forward_lies(capabilities, planned.forward, wanted):
         result.fail(name, lies)
@@ -112,7 +117,7 @@ def probe_cell(result: CellResult, name: str, rig: Rig, marker_after: str | None
         result.release[name] = None
         result.notes[name] = capabilities.reasons.get("gates", "it has no gates, so nothing can be measured")
         return None
-    release = rig.prober(cell, marker_after).release(FENCES[cell.fence])
+    release = rig.prober(cell, marker_after, rules).release(FENCES[cell.fence])
     result.release[name] = release
     expected = expected_release(cell, program, planned.decision.policy, marker and fence.marker_stage(cell.mode.mode))
     late_by_nature = cell.fence == FINE and not capabilities.precise_release

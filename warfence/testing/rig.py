@@ -15,13 +15,16 @@ from warfence.forwards import FencePlan, PlannedForward
 from warfence.model.config import ModelConfig
 from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
 from warfence.modes import ForwardMode
+from warfence.policy import RULES, Rule
 from warfence.probe import Prober, Scratch
 from warfence.program import ForwardProgram
-from warfence.testing.cells import BATCHES, Cell
-from warfence.testing.small import SmallModel
+from warfence.spec import get
+from warfence.testing.cells import BATCHES, Cell, mode_cases
+from warfence.testing.small import BLOCK, SmallModel, small_drafting
 
 MakeBackend = Callable[[], Backend]
 CONTEXT, CHUNK, SPARE_ROW = 32, 4, max(BATCHES) + 1
+QUERIES = max(CHUNK, BLOCK)  # the most new tokens of a row
 ALIVE_S = 1.0  # how long a lane is given to become idle, after a failure, before it counts as dead
 
 
@@ -40,27 +43,36 @@ class Rig:
         config, rows, slots = self.small.config, SPARE_ROW + 1, SPARE_ROW * CONTEXT
         self.backend = backend
         self.tables: SharedTables = backend.tables(table_specs(config, CONTEXT, rows, slots))
-        backend.load(self.small.weights, state_specs(config, rows, slots, slots))
+        state, weights = dict(state_specs(config, rows, slots, slots)), dict(self.small.weights)
+        for name in dict.fromkeys(case.spec for case in mode_cases()):  # one load for the forwards of all algorithms
+            drafting = small_drafting(config, name)
+            if drafting is not None:
+                state |= state_specs(config, rows, slots, slots, drafting, QUERIES)
+                weights |= drafting.weights
+        backend.load(weights, state)
         self._made: dict[tuple[object, ...], Forward] = {}
         self._fill_tables(slots)
 
-    def planned(self, cell: Cell, marker_after: str | None = None) -> tuple[PlannedForward, str | None]:
+    def planned(
+        self, cell: Cell, marker_after: str | None = None, rules: tuple[Rule, ...] = RULES
+    ) -> tuple[PlannedForward, str | None]:
         """The gated forward of a cell with its decision, and the stage that its marker stands after.
 
         marker_after: plant the marker there, and not where the attention backend declares that its reads end.
+        rules: the rule set that decides.
         """
-        program, fence = program_of(cell, self.small.config)
+        program, fence = program_of(cell, self.small.config, rules)
         stage = marker_after or fence.marker_stage(cell.mode.mode)
-        key = (cell.mode.mode, cell.attention, stage, cell.batch)
+        key = (cell.mode.mode, cell.mode.spec, cell.attention, stage, cell.batch)
         if key not in self._made:
             self._made[key] = self.backend.compile(program, marker_after=stage, gated=True)
         forward = self._made[key]
         marker = forward.marker.stage if forward.marker is not None else None
         return PlannedForward(forward, fence.decide(cell.mode.mode, marker is not None)), marker
 
-    def prober(self, cell: Cell, marker_after: str | None = None) -> Prober:
+    def prober(self, cell: Cell, marker_after: str | None = None, rules: tuple[Rule, ...] = RULES) -> Prober:
         """A prober of the cell's forward. Its scratch cell lies in a row that no batch uses."""
-        planned, _ = self.planned(cell, marker_after)
+        planned, _ = self.planned(cell, marker_after, rules)
         scratch = Scratch(REQ_TO_TOKEN, SPARE_ROW * CONTEXT)
         return Prober(self.backend, self.tables, planned, batch_of(cell), scratch, self._launches)
 
@@ -96,28 +108,40 @@ class Rig:
 
 
 def layout(cell: Cell) -> BatchLayout:
-    """The shape of a cell's batch: one token a row when it decodes, a chunk when it extends."""
-    return BatchLayout(cell.batch, 1 if cell.mode.mode is ForwardMode.DECODE else CHUNK)
+    """The shape of a cell's batch: one token a row when it decodes, a chunk when it extends, a block when it verifies."""
+    speculates = cell.mode.spec != "none"
+    if cell.mode.mode in (ForwardMode.DECODE, ForwardMode.IDLE):
+        return BatchLayout(cell.batch, 1, BLOCK if speculates else 1)
+    if cell.mode.mode in (ForwardMode.TARGET_VERIFY, ForwardMode.DRAFT_EXTEND):
+        return BatchLayout(cell.batch, BLOCK, 2 * BLOCK)
+    return BatchLayout(cell.batch, CHUNK)
 
 
 def batch_of(cell: Cell, from_relay: bool = False) -> Batch:
-    """Rows 1..batch with valid tokens and slots."""
+    """Rows 1..batch with valid tokens and slots; of a mixed batch the last row decodes, an idle one has padding only."""
     shape = layout(cell)
     prefix = CHUNK if cell.mode.later_chunk else 0
 
     def row(i: int) -> BatchRow:
+        new = 1 if cell.mode.mode is ForwardMode.MIXED and i == cell.batch else shape.queries
         first = (i - 1) * CONTEXT + prefix + 1
-        slots = tuple(range(first, first + shape.queries))
-        return BatchRow(i, prefix, tuple(range(5, 5 + shape.queries)), slots, from_relay, 0.0, 1.0, ())
+        slots = tuple(range(first, first + new))
+        return BatchRow(i, prefix, tuple(range(5, 5 + new)), slots, from_relay, 0.0, 1.0, ())
 
+    if cell.mode.mode is ForwardMode.IDLE:
+        return pack(shape, [])
     return pack(shape, [row(i) for i in range(1, cell.batch + 1)])
 
 
-def program_of(cell: Cell, config: ModelConfig) -> tuple[ForwardProgram, FencePlan]:
+def program_of(cell: Cell, config: ModelConfig, rules: tuple[Rule, ...] = RULES) -> tuple[ForwardProgram, FencePlan]:
     """The program of a cell, and what is decided about its fence. Needs no backend."""
     attention = make_attention(cell.attention, sliding_layers(config))
-    fence = FencePlan(attention, prefill_enabled=cell.mode.prefill_enabled, markers=cell.marker)
-    return build(config, attention, cell.mode.mode, layout(cell), sampled=False), fence
+    spec, mode = get(cell.mode.spec), cell.mode.mode
+    fence = FencePlan(attention, spec, cell.mode.prefill_enabled, cell.marker, rules)
+    drafting = small_drafting(config, spec.name)
+    if mode is ForwardMode.DRAFT_EXTEND and drafting is not None:
+        return drafting.draft_extend(attention.for_draft(), layout(cell)), fence
+    return build(config, attention, mode, layout(cell), sampled=False, drafting=drafting), fence
 
 
 __all__ = ["CHUNK", "CONTEXT", "SPARE_ROW", "MakeBackend", "Rig", "batch_of", "layout", "program_of"]

@@ -14,11 +14,12 @@ from warfence.model.reference import ReferenceModel
 from warfence.model.weights import Weights, random_weights
 from warfence.requests import Request
 from warfence.sampling import NEAR_TIE, SamplingParams
-from warfence.spec import Draft, get
+from warfence.spec import Draft, Drafting, get
 from warfence.spec.draft import draft_shapes
 
 SIZES: dict[str, Any] = {"rows": 4, "chunk": 8, "extend_rows": 2, "context": 96, "slots": 110, "swa_slots": 44}
 GREEDY = SamplingParams()
+BLOCK = 4  # tokens of a verify
 SAMPLED = SamplingParams(temperature=0.8, top_p=0.9, seed=5)
 
 
@@ -67,14 +68,20 @@ def small_draft(config: ModelConfig, algorithm: str) -> Draft | None:
     rng = np.random.default_rng(1)
     shapes = draft_shapes(algorithm, config, layers, taps)
     weights = {n: (rng.standard_normal(s) * s[0] ** -0.5).astype(np.float32) for n, s in shapes.items()}
-    return Draft(algorithm, 4, layers, taps, weights)
+    return Draft(algorithm, BLOCK, layers, taps, weights)
+
+
+def small_drafting(config: ModelConfig, algorithm: str) -> Drafting | None:
+    """What the algorithm adds to programs of the small model, in blocks of `BLOCK`."""
+    spec = get(algorithm)
+    return spec.drafting(config, small_draft(config, algorithm), BLOCK)
 
 
 def make_engine(small: SmallModel, backend: Backend, spec: str = "none", **config: Any) -> Engine:
     """An engine for the small model, warmed up. spec: the name of a speculative algorithm."""
     draft = small_draft(small.config, spec)
     chosen = EngineConfig(**{**SIZES, **config})
-    engine = Engine(chosen, small.config, small.weights, backend, get(spec), draft, 4 if spec != "none" else None)
+    engine = Engine(chosen, small.config, small.weights, backend, get(spec), draft, BLOCK)
     try:
         for _ in engine.warm_up():
             pass

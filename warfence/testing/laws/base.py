@@ -10,7 +10,8 @@ from unittest import mock
 from warfence.backend import FORWARD, PLAN, SCHEDULE, Backend, Lane
 from warfence.engine import Engine
 from warfence.errors import WarfenceError
-from warfence.testing.cells import FINE, MODES, Cell
+from warfence.modes import ForwardMode
+from warfence.testing.cells import FINE, MODES, Cell, mode_cases
 from warfence.testing.rig import Rig
 from warfence.testing.small import SmallModel, make_engine, small_model
 
@@ -39,6 +40,7 @@ class Bench:
         self.small = small or small_model()
         self._rig: Rig | None = None
         self._engine: Engine | None = None
+        self._spec_engine: Engine | None = None
 
     @property
     def rig(self) -> Rig:
@@ -51,6 +53,13 @@ class Bench:
         if self._engine is None:
             self._engine = make_engine(self.small, self._make_backend(), attention="captured")
         return self._engine
+
+    @property
+    def spec_engine(self) -> Engine:
+        """An engine that speculates with a draft of its own: two runners, three lanes. Small, since it is compiled for this."""
+        if self._spec_engine is None:
+            self._spec_engine = make_engine(self.small, self._make_backend(), "eagle", rows=2, extend_rows=1)
+        return self._spec_engine
 
     @property
     def schedule(self) -> Lane:
@@ -68,9 +77,10 @@ class Bench:
         """End what was made; the next use makes it anew."""
         if self._rig is not None:
             self._rig.backend.close()
-        if self._engine is not None:
-            self._engine.backend.close()
-        self._rig = self._engine = None
+        for engine in (self._engine, self._spec_engine):
+            if engine is not None:
+                engine.backend.close()
+        self._rig = self._engine = self._spec_engine = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,12 @@ class Law:
     source: str
     check: Callable[[Bench], None]
     needs: tuple[str, ...] = ()
+
+
+def speculative_cells(attention: str, marker: bool = True) -> list[Cell]:
+    """One row of every mode in which an algorithm speculates, behind a fine fence; plug-in algorithms included."""
+    modes = (ForwardMode.TARGET_VERIFY, ForwardMode.DRAFT_EXTEND)
+    return [Cell(case, attention, marker, FINE, 1) for case in mode_cases() if case.mode in modes]
 
 
 def decode_cell(attention: str, marker: bool = True) -> Cell:

@@ -10,6 +10,7 @@ import numpy as np
 from warfence import batch as batches
 from warfence.attention import CAPTURED, LIVE, SNAPSHOT, UNKNOWN, AttentionBackend
 from warfence.batch import Batch
+from warfence.engine import Engine
 from warfence.modes import FenceMode, ForwardMode, SharedReadEnds
 from warfence.probe import END
 from warfence.runner import Runner
@@ -101,8 +102,12 @@ def capabilities_are_kept(bench: Bench) -> None:
 
 
 def tokens_do_not_depend_on_the_fence(bench: Bench) -> None:
-    """Law 15. Overlapped == serial == numpy reference."""
-    engine, expected = bench.engine, bench.small.expected[False]
+    """Law 15. Overlapped == serial == numpy reference, with speculation too."""
+    _same_tokens(bench.engine, bench.small.expected[False])
+    _same_tokens(bench.spec_engine, bench.small.expected[False])
+
+
+def _same_tokens(engine: Engine, expected: list[list[int]]) -> None:
     hows: dict[str, dict[str, Any]] = {
         "overlapped, fine": {"fence": FenceMode.FINE},
         "overlapped, coarse": {"fence": FenceMode.COARSE},

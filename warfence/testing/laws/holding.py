@@ -11,11 +11,11 @@ from warfence.errors import InputError
 from warfence.fence import WarBarrier
 from warfence.forwards import PlannedForward
 from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers
-from warfence.modes import FenceMode, ForwardMode, Region
+from warfence.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
 from warfence.probe import END
 from warfence.program import ForwardProgram
 from warfence.runner import Runner
-from warfence.testing.laws.base import Bench, decode_cell, host_order, require
+from warfence.testing.laws.base import Bench, decode_cell, host_order, require, speculative_cells
 from warfence.testing.rig import CONTEXT, SPARE_ROW, Rig, batch_of, layout
 
 READING = ("snapshot", "captured", "live")
@@ -63,8 +63,8 @@ def _write_while_held(
 def released_at_the_boundary(bench: Bench) -> None:
     """Law 2. The measured release point is the read boundary: not before it, and with a fine ticket not after it."""
     rig = bench.rig
-    for attention in READING:
-        cell = decode_cell(attention, marker=rig.backend.capabilities.external_markers)
+    markers = rig.backend.capabilities.external_markers
+    for cell in (*(decode_cell(a, markers) for a in READING), *speculative_cells("captured", markers)):
         planned, marker = rig.planned(cell)
         program = planned.forward.program
         boundary = program.read_boundary()
@@ -73,7 +73,8 @@ def released_at_the_boundary(bench: Bench) -> None:
         order = [*program.gate_positions(), END]
         early = order.index(release.landed) < order.index(boundary.name)
         require(not early, f"'{program.name}' reads until '{boundary.name}' but a write lands at '{release.landed}'")
-        fine = boundary.region is Region.LOAD_BATCH or marker is not None
+        published = planned.decision.policy is not WarReadDonePolicy.NONE
+        fine = published and (boundary.region is Region.LOAD_BATCH or marker is not None)
         if fine and rig.backend.capabilities.precise_release:
             seen = f"the barrier opens at '{release.opened}' and a write lands at '{release.landed}'"
             require(

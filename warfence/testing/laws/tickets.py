@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 
+from warfence.engine import Engine
 from warfence.errors import FenceError
 from warfence.fence import Mailbox, Ticket, WarBarrier
 from warfence.forwards import PlannedForward
 from warfence.model.program import REQ_TO_TOKEN
-from warfence.modes import FenceMode, WarReadDonePolicy
+from warfence.modes import FenceMode, ForwardMode, WarReadDonePolicy
 from warfence.policy import Decision
 from warfence.runner import Runner
 from warfence.scheduler import Scheduler
@@ -103,6 +105,8 @@ def the_barrier_stands_right_after_each_launch(bench: Bench) -> None:
         after == {"wait"}, f"right after a launch the host must wait on the schedule lane; seen next: {sorted(after)}"
     )
 
+    _last_phase_then_barrier(bench.spec_engine)
+
     rig = bench.rig
     planned, _ = rig.planned(decode_cell("captured"))
     runner, number = Runner("law", bench.forward, bench.schedule), rig.next_launch()
@@ -124,6 +128,31 @@ def the_barrier_stands_right_after_each_launch(bench: Bench) -> None:
     require(not landed, "a plan lane that waits for the schedule lane wrote before the schedule lane's barrier opened")
 
 
+def _last_phase_then_barrier(engine: Engine) -> None:
+    """Where a step has two launches the barrier follows the last; slots for a block are written behind the schedule lane."""
+    schedule, plan = engine.backend.lane("schedule"), engine.backend.lane("plan")
+    draft = {p.forward for p in engine.forwards.all() if p.forward.program.mode is ForwardMode.DRAFT_EXTEND}
+    things: list[tuple[object, str, str]] = [
+        (engine.tables, "write", "write"),
+        (schedule, "wait", "wait"),
+        (schedule, "wait_lane", "wait"),
+        (plan, "wait_lane", "plan waits"),
+        *((p.forward, "replay", "draft" if p.forward in draft else "target") for p in engine.forwards.all()),
+    ]
+    with host_order(engine.backend, *things) as notes:
+        _, summary = serve(engine, fence=FenceMode.FINE)
+    require(summary.steps_by_mode.get("target_verify", 0) > 0, f"nothing was verified: {dict(summary.steps_by_mode)}")
+    pairs = list(itertools.pairwise(notes))
+    after = {b for a, b in pairs if a == "draft"}
+    require(
+        after == {"wait"}, f"after the last phase of a step the schedule lane must wait; seen next: {sorted(after)}"
+    )
+    unordered = {b for a, b in pairs if a == "plan waits"} - {"write"}
+    require(
+        not unordered and "plan waits" in notes, f"the plan lane waits, then writes; seen next: {sorted(unordered)}"
+    )
+
+
 def every_barrier_empties_the_mailbox(bench: Bench) -> None:
     """Law 7. Whatever the fence, the slot is empty afterwards, and a leftover of another runner is not used."""
     rig, schedule, lane = bench.rig, bench.schedule, bench.forward
@@ -138,6 +167,14 @@ def every_barrier_empties_the_mailbox(bench: Bench) -> None:
     box.publish(lane.record(rig.next_launch()))
     _refused(lambda: box.publish(lane.record(rig.next_launch())), "a second publisher before the barrier")
     schedule.synchronize()
+    _, summary = serve(bench.spec_engine, fence=FenceMode.FINE)
+    by_mode, drafted = summary.steps_by_mode, bench.spec_engine.spec.draft_extend_after
+    owned = sum(n for mode, n in by_mode.items() if ForwardMode(mode) in drafted)
+    require(
+        summary.barriers["fine"] >= owned,
+        f"{owned} steps ended in a draft extend, whose runner owns the mailbox, and only {summary.barriers['fine']} barriers "
+        f"took a ticket ({dict(by_mode)})",
+    )
 
 
 class _FailingForward:

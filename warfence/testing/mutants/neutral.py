@@ -21,9 +21,11 @@ from warfence.policy import UNIFIED, Decision, Query, decide
 from warfence.requests import Request
 from warfence.runner import Runner
 from warfence.scheduler import Launch, Scheduler
+from warfence.spec import SpecAlgorithm, get
 from warfence.testing.mutants.base import Mutant
 
 _apply, _execute, _evict = WarBarrier.apply, Runner.execute, Holdings.evict
+_flush = Holdings.flush
 
 
 def _fine_although_forced(self: WarBarrier, launch: int, mailbox: Mailbox, schedule: Lane, forward: Lane) -> None:
@@ -102,6 +104,26 @@ def _evicts_early(self: Holdings, request: Request) -> None:
         self.limits = right
 
 
+def _target_owns(self: Scheduler, launch: Launch) -> None:
+    """The barrier takes the mailbox of the target, whoever read last: a ticket of the verify, or nothing."""
+    self.barrier.apply(launch.number, self.runners["target"].mailbox, self.schedule, self.forward)
+    for runner in self.runners.values():
+        runner.mailbox.clear()
+
+
+def _plan_lane_unordered(self: Holdings, on_plan_lane: bool = False) -> None:
+    if on_plan_lane and self._plan is not None:
+        with mock.patch.object(self._plan, "wait_lane", _waits_for_no_lane):
+            _flush(self, on_plan_lane)
+    else:
+        _flush(self, on_plan_lane)
+
+
+def _ngram_claims(name: str) -> SpecAlgorithm:
+    found = get(name)
+    return replace(found, supports_target_verify_read_done=True) if name == "ngram" else found
+
+
 class _OneBuffer:
     """A pack() that fills the same words each time, as a careless staging buffer would be."""
 
@@ -142,6 +164,18 @@ NEUTRAL: tuple[Mutant, ...] = (
     Mutant(
         "barrier-at-loop-top", "6-barrier-after-launch", "the barrier comes after result processing",
         lambda: mock.patch.object(Scheduler, "overlapped", _barrier_at_loop_top),
+    ),
+    Mutant(
+        "plan-lane-overtakes", "6-barrier-after-launch", "slots for a block are written without waiting for the schedule lane",
+        lambda: mock.patch.object(Holdings, "flush", _plan_lane_unordered),
+    ),
+    Mutant(
+        "target-owns", "7-mailbox-emptied", "the target's mailbox is taken although the draft reads last",
+        lambda: mock.patch.object(Scheduler, "_apply_barrier", _target_owns),
+    ),
+    Mutant(
+        "claims-last-reader", "2-release-at-boundary", "an algorithm that reads on says that its verify is the last reader",
+        lambda: mock.patch("warfence.testing.rig.get", _ngram_claims),
     ),
     Mutant(
         "ticket-left-behind", "7-mailbox-emptied", "a forced coarse barrier leaves the ticket in the mailbox",
