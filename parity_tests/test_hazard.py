@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from parity_tests.plugin import unguarded_options
 from warfence.attention import make_attention
 from warfence.backend import FORWARD, SCHEDULE, Backend, Forward
 from warfence.batch import BatchLayout, BatchRow, pack
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def unguarded(target: Target) -> dict[str, str]:
     """Options of the backend under test that leave its tables to the fence alone."""
-    return {"tables": "aliased"} if target[0] == "jax" else {}
+    return unguarded_options(target)
 
 
 @pytest.mark.parametrize("attention", ["snapshot", "captured", "live"])

@@ -16,6 +16,10 @@ Engines = Callable[..., Engine]
 pytestmark = pytest.mark.slow
 
 
+def barriers(fine: int = 0, coarse: int = 0) -> dict[str, int]:
+    return {"fine": fine, "coarse": coarse, "off": 0, "host": 0}
+
+
 @pytest.mark.parametrize("attention", KINDS)
 def test_tokens_do_not_depend_on_the_fence(target: Target, engines: Engines, small: SmallModel, attention: str) -> None:
     """Within a backend the three are equal without excuse; to the reference only a near tie may differ, and is said."""
@@ -25,18 +29,18 @@ def test_tokens_do_not_depend_on_the_fence(target: Target, engines: Engines, sma
     for thing in ("retractions", "evictions", "later_chunks", "rows_recycled", "slots_recycled"):
         assert summary.happened[thing] > 0, f"the workload was to cause {thing}"
     if attention == "unknown":
-        assert summary.barriers == {"fine": 0, "coarse": summary.steps, "off": 0}
+        assert summary.barriers == barriers(coarse=summary.steps)
     else:  # decode publishes, prefill does not (its switch is off)
         by_mode = summary.steps_by_mode
-        assert summary.barriers == {"fine": by_mode["decode"], "coarse": by_mode["extend"], "off": 0}
+        assert summary.barriers == barriers(fine=by_mode["decode"], coarse=by_mode["extend"])
 
     coarse, summary = serve(engine, fence=FenceMode.COARSE)
     assert [r.output for r in coarse] == [r.output for r in fine]
-    assert summary.barriers == {"fine": 0, "coarse": summary.steps, "off": 0}
+    assert summary.barriers == barriers(coarse=summary.steps)
 
     serial, summary = serve(engine, serial=True)
     assert [r.output for r in serial] == [r.output for r in fine]
-    assert summary.barriers == {"fine": 0, "coarse": 0, "off": 0}, "a serial loop has nothing to fence"
+    assert summary.barriers == barriers(), "a serial loop has nothing to fence"
 
 
 def test_sampled_tokens_are_those_of_the_reference(target: Target, engines: Engines, small: SmallModel) -> None:
@@ -74,7 +78,7 @@ def test_forced_coarse_takes_and_drops_the_ticket(
     requests, summary = serve(engines(target, attention="captured"), fence=FenceMode.FINE)
     assert first_difference(requests, small.expected[False]) is None
     assert summary.policies["in_graph"] > 0, "tickets are still published"
-    assert summary.barriers == {"fine": 0, "coarse": summary.steps, "off": 0}
+    assert summary.barriers == barriers(coarse=summary.steps)
 
 
 def test_prefill_publishes_when_it_is_switched_on(

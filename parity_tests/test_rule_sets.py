@@ -1,0 +1,87 @@
+"""The historical rule sets, measured: where a set is unsound by its declarations, the write lands before the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from warfence.backend import Backend
+from warfence.backends import load
+from warfence.modes import FenceMode
+from warfence.policy import RULE_SETS, RULES, is_early
+from warfence.testing.cells import BATCHES, FINE, MODES, Cell
+from warfence.testing.parity import Rig, run_cell
+from warfence.testing.report import in_full
+from warfence.testing.rig import program_of
+from warfence.testing.small import SmallModel, small_model
+
+Target = tuple[str, str]
+pytestmark = pytest.mark.slow
+
+
+def unsound(rules: str, small: SmallModel) -> list[Cell]:
+    """The decode and verify cells, without marker, in which the set publishes earlier than the reads are declared to end."""
+    found = []
+    for mode in (m for m in MODES if m.name in ("decode", "target_verify+dflash")):
+        for attention in ("captured", "live", "segmented", "rereading"):
+            cell = Cell(mode, attention, False, FINE, BATCHES[0])
+            _, fence = program_of(cell, small.config, RULE_SETS[rules])
+            query = fence.query(mode.mode, marker=False)
+            if is_early(query, fence.decide(mode.mode, marker=False).policy):
+                found.append(cell)
+    return found
+
+
+SMALL = small_model()
+CASES = [(rules, cell) for rules in RULE_SETS if rules != "warfence" for cell in unsound(rules, SMALL)]
+
+
+def test_each_historical_set_has_unsound_cells_and_ours_has_none() -> None:
+    assert {rules for rules, _ in CASES} == RULE_SETS.keys() - {"warfence"}
+    assert unsound("warfence", SMALL) == []
+
+
+@pytest.fixture(scope="module")
+def rig(target: Target) -> Iterator[Rig]:
+    made = Rig(load(target[0])(device=target[1]), SMALL)
+    yield made
+    made.backend.close()
+
+
+@pytest.mark.parametrize(("rules", "cell"), CASES, ids=[f"{rules}: {cell.name}" for rules, cell in CASES])
+def test_a_historical_set_releases_before_the_boundary(rig: Rig, target: Target, rules: str, cell: Cell) -> None:
+    """An in-graph declaration without marker, recorded before the replay (public source: sglang #34916)."""
+    result = run_cell({target[0]: rig}, cell, rules=RULE_SETS[rules])
+    release = result.release[target[0]]
+    if release is None:
+        pytest.skip(result.notes[target[0]])
+    order = rig.planned(cell)[0].forward.program.gate_positions()
+    assert order.index(release.opened) < order.index(result.boundary), in_full(result)
+    assert not result.sound
+    assert run_cell({target[0]: rig}, cell, rules=RULES).ok
+
+
+def test_the_adversary_finds_what_an_early_ticket_permits(
+    target: Target,
+    engines: Callable[..., object],
+    make_backend: Callable[..., Backend],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And in text: the unified rules without markers, in the worst order, give wrong tokens."""
+    from parity_tests.plugin import unguarded_options
+    from warfence.policy import Decision, Query, decide
+    from warfence.testing.small import first_difference, make_engine, serve
+
+    def unified(query: Query, rules: object = None) -> Decision:
+        return decide(query, RULE_SETS["unified"])
+
+    monkeypatch.setattr("warfence.forwards.decide", unified)
+    backend = make_backend(**unguarded_options(target))
+    with make_engine(
+        SMALL, backend, attention="live", markers=False, forced_order="last", rows=2, extend_rows=1
+    ) as engine:
+        requests, summary = serve(engine, fence=FenceMode.FINE)
+    assert summary.policies["pre_replay"] > 0
+    assert summary.forced_order["landed_before_read"] > 0
+    assert first_difference(requests, SMALL.expected[False]) is not None

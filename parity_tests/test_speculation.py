@@ -1,0 +1,82 @@
+"""Speculation is lossless and fenced: tokens are those of plain decoding, in every order that the fence permits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from parity_tests.plugin import unguarded_options
+from warfence.engine import Engine
+from warfence.modes import FenceMode
+from warfence.testing.small import SmallModel, first_difference, serve
+
+Target = tuple[str, str]
+Engines = Callable[..., Engine]
+pytestmark = pytest.mark.slow
+
+# Fewer rows than the default engines, so that fewer forwards are compiled; and room for a block, or for one and a half.
+ROOMY = {"rows": 2, "extend_rows": 1, "slots": 200, "swa_slots": 90}
+TIGHT = {"rows": 2, "extend_rows": 1, "slots": 64, "swa_slots": 34}
+
+
+@pytest.mark.parametrize("spec", ["ngram", "dflash", "eagle"])
+def test_tokens_are_those_of_plain_decoding(target: Target, engines: Engines, small: SmallModel, spec: str) -> None:
+    engine = engines(target, spec=spec, attention="captured", sampled=True, **ROOMY)
+    for fence in (FenceMode.FINE, FenceMode.COARSE, FenceMode.SELF):
+        requests, summary = serve(engine, fence=fence)
+        assert first_difference(requests, small.expected[True]) is None
+        assert summary.steps_by_mode["target_verify"] > 0
+        assert summary.happened["slots_returned"] > 0, "what was not accepted comes back"
+        assert "decode" not in summary.steps_by_mode
+    assert summary.barriers["host"] == summary.steps
+    requests, _ = serve(engine, serial=True)
+    assert first_difference(requests, small.expected[True]) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "fine"), [("ngram", ()), ("dflash", ("target_verify",)), ("eagle", ("target_verify", "extend"))]
+)
+def test_the_last_reader_of_a_step_publishes(
+    target: Target, engines: Engines, spec: str, fine: tuple[str, ...]
+) -> None:
+    """ngram reads on after its verify; in eagle's steps the draft reads last; decoding is a fallback's, and publishes."""
+    _, summary = serve(engines(target, spec=spec, attention="captured", sampled=True, **ROOMY), fence=FenceMode.FINE)
+    assert summary.barriers["fine"] == sum(summary.steps_by_mode[mode] for mode in fine)
+    assert summary.barriers["coarse"] == summary.steps - summary.barriers["fine"]
+
+
+def test_a_block_without_slots_falls_back_to_plain_decoding(
+    target: Target, engines: Engines, small: SmallModel
+) -> None:
+    """The owner moves between steps: a fallback round has no draft extend, so the target's own ticket is taken."""
+    engine = engines(target, spec="eagle", attention="captured", **TIGHT)
+    requests, summary = serve(engine, fence=FenceMode.FINE)
+    assert first_difference(requests, small.expected[False]) is None
+    assert summary.spec["fallbacks"] == summary.steps_by_mode["decode"] > 0
+    assert summary.steps_by_mode["target_verify"] > 0
+    assert summary.barriers["coarse"] == 0
+
+
+@pytest.mark.parametrize("spec", ["dflash", "eagle"])
+def test_text_survives_the_worst_order_and_not_without_a_fence(
+    target: Target, engines: Engines, small: SmallModel, spec: str
+) -> None:
+    engine = engines(target, unguarded_options(target), spec=spec, attention="captured", forced_order="first", **ROOMY)
+    requests, summary = serve(engine, fence=FenceMode.FINE)
+    assert first_difference(requests, small.expected[False]) is None
+    assert summary.forced_order["waited"] > 0
+    assert summary.forced_order["landed_before_read"] == 0
+    requests, summary = serve(engine, fence=FenceMode.OFF)
+    assert summary.forced_order["landed_before_read"] > 0
+    assert first_difference(requests, small.expected[False]) is not None
+
+
+@pytest.mark.parametrize("config", [{"mixed": True}, {"idle": True}], ids=lambda config: next(iter(config)))
+def test_mixed_and_idle_batches_wait_coarsely(
+    target: Target, engines: Engines, small: SmallModel, config: dict[str, bool]
+) -> None:
+    requests, summary = serve(engines(target, attention="captured", rows=4, extend_rows=2, **config))
+    assert first_difference(requests, small.expected[False]) is None
+    assert summary.steps_by_mode[next(iter(config))] > 0
+    assert summary.barriers["fine"] == summary.steps_by_mode["decode"]

@@ -1,0 +1,75 @@
+"""The race that the sliding snapshot closes: a per-layer look-up of the live map, after an early release.
+
+The same writes in the same order: to a forward that looks the map up at each layer they change what it computes, to one
+that translated once, when its metadata was made, they change nothing (public source: sglang #32460).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from parity_tests.plugin import unguarded_options
+from warfence.backend import FORWARD, SCHEDULE
+from warfence.backends import load
+from warfence.fence import WarBarrier
+from warfence.forwards import PlannedForward
+from warfence.model.program import FULL_TO_SWA
+from warfence.modes import Region, WarReadDonePolicy
+from warfence.policy import Decision
+from warfence.runner import Runner
+from warfence.testing.cells import FINE, MODES, Cell
+from warfence.testing.parity import Rig
+from warfence.testing.rig import batch_of
+from warfence.testing.small import SmallModel
+
+Target = tuple[str, str]
+pytestmark = pytest.mark.slow
+CASES = {case.name: case for case in MODES}
+EARLY = Decision(WarReadDonePolicy.PRE_REPLAY, "early", "recorded when the batch was loaded")
+
+
+@pytest.fixture(scope="module")
+def rig(target: Target, small: SmallModel) -> Iterator[Rig]:
+    made = Rig(load(target[0])(device=target[1], **unguarded_options(target)), small)
+    yield made
+    made.backend.close()
+
+
+@pytest.mark.parametrize("mode", ["decode", "target_verify+dflash", "extend"])
+def test_a_live_lookup_after_an_early_release_is_corrupted_and_a_snapshot_is_not(rig: Rig, mode: str) -> None:
+    for attention, follows in (("live", True), ("snapshot", False)):
+        cell = Cell(CASES[mode], attention, False, FINE, 1)
+        planned = replace(rig.planned(cell)[0], decision=EARLY)
+        right = _launch(rig, cell, planned, poison=False)
+        wrong = _launch(rig, cell, planned, poison=True)
+        same = all(np.array_equal(right[name], wrong[name]) for name in right)
+        assert same is not follows, f"{attention}: margins {right['margin']} and {wrong['margin']}"
+
+
+def _launch(rig: Rig, cell: Cell, planned: PlannedForward, poison: bool) -> Mapping[str, np.ndarray]:
+    """One launch, held right after its batch was loaded while the live map is overwritten behind the early ticket."""
+    schedule, forward, gates = rig.backend.lane(SCHEDULE), rig.backend.lane(FORWARD), planned.forward.gates
+    assert gates is not None
+    last_load = planned.forward.program.region(Region.LOAD_BATCH)[-1].name
+    table = rig.tables.snapshot_to_host(FULL_TO_SWA)
+    every = np.arange(table.size, dtype=np.int32)
+    runner, number = Runner("test", forward, schedule), rig.next_launch()
+    gates.close(last_load)
+    try:
+        outputs = runner.execute(planned, batch_of(cell), number)
+        gates.await_reached(last_load)
+        WarBarrier().apply(number, runner.mailbox, schedule, forward)
+        if poison:
+            rig.tables.write(schedule, FULL_TO_SWA, every, np.full(table.size, table.size - 1, np.int32))
+            assert schedule.settle(5.0), "the early ticket was to let the write land"
+    finally:
+        gates.open_all()
+    result = {name: array.copy() for name, array in outputs.result().items()}
+    forward.synchronize()
+    rig.tables.write(schedule, FULL_TO_SWA, every, table.reshape(-1))
+    schedule.synchronize()
+    return result
