@@ -74,7 +74,7 @@ def test_a_ticket_one_stage_too_early_corrupts(
     monkeypatch.setattr(backend, "compile", compile_early)
     if attention == "composite":  # its only replay read is the first replay stage: one stage earlier is PRE_REPLAY
         monkeypatch.setattr(
-            "warfence.forwards.decide", lambda query: Decision(pre_for_decode(query.mode), "mutant", "")
+            "warfence.forwards.decide", lambda query, rules=(): Decision(pre_for_decode(query.mode), "mutant", "")
         )
     with make_engine(small, backend, attention=attention, forced_order="last") as engine:
         requests, summary = serve(engine)

@@ -70,7 +70,7 @@ def _barrier_at_loop_top(self: Scheduler, requests: list[Request]) -> None:
     self.timing.total += time.perf_counter() - start
 
 
-def _falls_earlier(query: Query) -> Decision:
+def _falls_earlier(query: Query, rules: object = None) -> Decision:
     return decide(query, UNIFIED)
 
 
