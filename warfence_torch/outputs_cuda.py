@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warfence_torch.staging import DEPTH
+
 OutputKind = tuple[str, tuple[int, ...], bool]  # name, shape, whether it is float32 (else int32)
 
 
@@ -23,20 +25,21 @@ class OutputSlot:
 
 
 class OutputSlots:
-    """A free list. It grows to the most launches that were ever unread at a time; after that a step allocates nothing."""
+    """A free list: slots for as many launches as the host gets ahead, made before the first step, and more where it must."""
 
     def __init__(self, words: int) -> None:
         self._words = words
-        self._free: list[OutputSlot] = []
+        self._free = [self._make() for _ in range(DEPTH)]
 
     def take(self) -> OutputSlot:
-        if self._free:
-            return self._free.pop()
-        words = torch.zeros(self._words, dtype=torch.int32).pin_memory()
-        return OutputSlot(words, torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+        return self._free.pop() if self._free else self._make()
 
     def give(self, slot: OutputSlot) -> None:
         self._free.append(slot)
+
+    def _make(self) -> OutputSlot:
+        words = torch.zeros(self._words, dtype=torch.int32).pin_memory()
+        return OutputSlot(words, torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
 
 
 class CudaOutputs:

@@ -10,11 +10,14 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
-from warfence.backend import ArraySpec
+from warfence.backend import PLAN, SCHEDULE, ArraySpec
 from warfence.errors import InputError
 from warfence.lanes import WorkerLane
 from warfence_torch.lanes_cuda import CudaLane
 from warfence_torch.staging import PinnedRing
+
+LEAST_WORDS = 4096  # of a lane's staging: 2048 cells a write before it has to grow
+WRITES_AHEAD = 8  # writes that the host can be ahead before it has to wait for an upload
 
 
 def make_arrays(specs: Mapping[str, ArraySpec], device: str) -> dict[str, Tensor]:
@@ -30,6 +33,10 @@ class WriteStaging:
     ring: PinnedRing
     device_words: Int32[Tensor, " n"]
 
+    @classmethod
+    def make(cls, words: int) -> WriteStaging:
+        return cls(PinnedRing(words, depth=WRITES_AHEAD), torch.empty(words, dtype=torch.int32, device="cuda"))
+
 
 class CudaTables:
     """Tables on the device; a write is one upload of (cells, values) and one scatter on the lane's stream."""
@@ -37,7 +44,8 @@ class CudaTables:
     def __init__(self, specs: Mapping[str, ArraySpec]) -> None:
         self.arrays = make_arrays(specs, "cuda")
         self._flat = {n: t.view(-1) for n, t in self.arrays.items()}
-        self._staging: dict[str, WriteStaging] = {}  # by lane
+        # Made before the first step: to allocate pinned memory may wait for a device that stands at a gate.
+        self._staging = {lane: WriteStaging.make(LEAST_WORDS) for lane in (SCHEDULE, PLAN)}
 
     def write(self, lane: CudaLane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
         flat = self._flat.get(name)
@@ -62,8 +70,7 @@ class CudaTables:
         staging = self._staging.get(lane.name)
         if staging is None or staging.device_words.numel() < words:
             lane.synchronize()
-            size = 1 << max(12, (words - 1).bit_length())
-            staging = WriteStaging(PinnedRing(size, depth=8), torch.zeros(size, dtype=torch.int32, device="cuda"))
+            staging = WriteStaging.make(max(LEAST_WORDS, 1 << (words - 1).bit_length()))
             self._staging[lane.name] = staging
         return staging
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
 
 from warfence.attention import make_attention
 from warfence.backend import FORWARD, SCHEDULE
@@ -43,11 +45,12 @@ def make_world() -> dict[str, np.ndarray]:
 
     rows, prefix = np.array([2, 4, 1], np.int32), np.array([5, 0, 10], np.int32)
     table = (1 + rng.permutation(ROWS * C)).reshape(ROWS, C).astype(np.int32)
-    swa_table = ints(SWA_SLOTS, B, W - 1 + Q)
+    swa_table = 1 + rng.permutation(B * (W - 1 + Q)).reshape(B, -1).astype(np.int32)
     world = {
         REQ_TO_TOKEN: table, FULL_TO_SWA: ints(SWA_SLOTS, 1, SLOTS), "req_pool_indices": rows, "page_table": table[rows],
         "prefix_lens": prefix, "extend_lens": np.array([4, 2, 4], np.int32), "from_relay": np.array([1, 0, 1], np.int32),
-        "positions": prefix[:, None] + np.arange(Q, dtype=np.int32), "out_cache_loc": np.arange(1, 13, dtype=np.int32).reshape(B, Q),
+        "positions": prefix[:, None] + np.arange(Q, dtype=np.int32),
+        "out_cache_loc": 1 + np.arange(B * Q, dtype=np.int32).reshape(B, Q),
         "swa_page_table": ints(SWA_SLOTS, B, C), "swa_table": swa_table, "swa_out_cache_loc": swa_table[:, W - 1 :].copy(),
         "input_ids": ints(V, B, Q), "tokens": ints(V, B, Q), "next_tokens": ints(V, B), "proposals": ints(V, B, K),
         "token": ints(V, B), "lens": np.array([1, 2, 4], np.int32), "mix": ints(9, B),
@@ -133,8 +136,8 @@ def make_cases(world: Mapping[str, np.ndarray]) -> dict[str, Case]:
         "eagle_keep, verified": Case("eagle_keep", keep, kept, {"lens": "lens", "verified": True},
                                      {"next_tokens": world["input_ids"]}),
         "eagle_inputs": Case("eagle_inputs", ("req_pool_indices", *kept, "embed", "eagle.fc"), attrs={"queries": Q}),
-        "eagle_propose": Case("eagle_propose", ("hidden", "extend_lens", "prefix_lens", "page_table", "draft_kv.0", "embed", "head",
-                                                "eagle.fc", "eagle.norm", *weights("eagle.layer.0")),
+        "eagle_propose": Case("eagle_propose", ("hidden", "extend_lens", "prefix_lens", "page_table", "draft_kv.0", "embed",
+                                                "head", "eagle.fc", "eagle.norm", *weights("eagle.layer.0")),
                               attrs={"count": K, **eagle}),
         "keep_drafts": Case("keep_drafts", ("proposals", "req_pool_indices", "draft_tokens"), ("draft_tokens",)),
         "ngram_store": Case("ngram_store", ("tokens", "out_cache_loc", "slot_tokens"), ("slot_tokens",)),

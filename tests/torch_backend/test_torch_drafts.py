@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 B, Q, K, SIZE, KV_HEADS, HEADS = 3, 4, 3, 4, 2, 4
 Pair = tuple[np.ndarray, np.ndarray]  # key and value of one position, each [kv_heads, size]
@@ -138,14 +139,24 @@ def test_the_eagle_reads_what_was_kept(run: Any, world: Any) -> None:
             close(given["hidden"][b, q], np.concatenate(both).astype(np.float64) @ world["eagle.fc"])
 
 
-def test_the_eagle_proposes_token_by_token(run: Any, world: Any) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_the_eagle_proposes_token_by_token(run: Any, world: Any, seed: int) -> None:
     """Row 1 stands at the start; the pool of row 2 ends past the context (its first new position is 10 + 4 of 12)."""
-    w, given = "eagle.layer.0", run("eagle_propose")[0]["proposals"]
+    w, count, rng = "eagle.layer.0", 5, np.random.default_rng(seed)
+    # Small states and much attention: a token hangs on what the layer sees, and where from.
+    changes = {
+        "hidden": rng.normal(size=(B, Q, 16)).astype(np.float32) / 8,
+        f"{w}.wq": 4 * world[f"{w}.wq"],
+        f"{w}.wo": 4 * world[f"{w}.wo"],
+        "draft_kv.0": 2 * world["draft_kv.0"],
+    }
+    world |= changes
+    given = run("eagle_propose", changes, count=count)[0]["proposals"]
     for b in range(B):
         n = world["extend_lens"][b]
         first = world["prefix_lens"][b] + n
         seen, o = cached(world, "draft_kv.0", b, first), world["hidden"][b, n - 1].astype(np.float64)
-        for k in range(K):
+        for k in range(count):
             token = int(np.argmax(rms(o, world["eagle.norm"]) @ world["head"]))
             assert given[b, k] == token, f"row {b}, proposal {k}"
             u = np.concatenate([world["embed"][token], o]) @ world["eagle.fc"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 from warfence_torch.kernels import KERNELS
@@ -13,6 +14,7 @@ def test_every_op_has_a_case(cases: Any) -> None:
     assert {case.op for case in cases.values()} == set(KERNELS)
 
 
+@pytest.mark.slow  # the first: torch loads what it knows of the meta device
 def test_an_op_needs_no_values_of_its_arrays(case: Any, run: Any, world: Any) -> None:
     """On the meta device there are none: reading one, or picking a shape by one, raises. Shapes and kinds are the same."""
     given, _ = run(case)

@@ -18,7 +18,9 @@ def i32(values: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize("proposals", [True, False])
-@pytest.mark.parametrize("ahead", [0, 1, 2, 3, 5, -1])  # 5: more than there are draws to skip; -1: behind the host's guess
+@pytest.mark.parametrize(
+    "ahead", [0, 1, 2, 3, 5, -1]
+)  # 5: more than there are draws to skip; -1: behind the host's guess
 def test_resolve_takes_the_devices_place_for_relayed_rows(run: Any, world: Any, proposals: bool, ahead: int) -> None:
     rows, prefix, relayed = world["req_pool_indices"], world["prefix_lens"], [1, 0, 1]
     seq_lens = world["seq_lens"]
@@ -119,7 +121,11 @@ def test_verify_accepts_the_run_of_right_proposals(run: Any, world: Any, sampled
 
 
 def test_verify_of_one_query_is_sample(run: Any, world: Any) -> None:
-    one = {"logits": world["logits"][:, :1].copy(), "tokens": world["tokens"][:, :1], "uniform": world["uniform"][:, :1]}
+    one = {
+        "logits": world["logits"][:, :1].copy(),
+        "tokens": world["tokens"][:, :1],
+        "uniform": world["uniform"][:, :1],
+    }
     given, _ = run("verify", one)
     sampled, _ = run("sample")
     np.testing.assert_array_equal(given["next_tokens"][:, 0], sampled["next_tokens"])
