@@ -1,8 +1,9 @@
 """Cuts a program into segments, each of which becomes one executable, and works out what passes between them.
 
 A cut stands at each border of a region, after the marker's stage, where the program breaks, and where the device
-changes. PjRt holds an argument until the whole executable that took it has finished, so a table is an argument of the segments that read it,
-and of no other: that is what lets a write land at the read boundary while the rest of the forward still runs.
+changes. PjRt holds an argument until the whole executable that took it has finished, so a table is an argument of the
+segments that read it, and of no other: that is what lets a write land at the read boundary while the rest of the forward
+still runs.
 """
 
 from __future__ import annotations

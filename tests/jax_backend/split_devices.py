@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 
+from tests.jax_backend import late
 from tests.jax_backend.conftest import Rig, check
 from tests.jax_backend.test_jax_gates import LANDINGS, landing
 from warfence_jax import backend
@@ -31,6 +32,22 @@ def main() -> None:
     report = rig.backend.report()
     assert (report["writes_held"], report["writes_copied"], report["refused"]) == (0, 0, 0)
     rig.backend.close()
+    check_late(tables, compute)
+
+
+def check_late(tables: jax.Device, compute: jax.Device) -> None:
+    """Tables are read in the tail too; what has state runs where the state is."""
+    for gated in (False, True):
+        made = backend.JaxBackend()
+        forward = late.make(made, gated=gated)
+        places = [(e.segment.label, e.device) for e in forward.executables]
+        assert places == [
+            ("resolve", compute), ("page_table", tables), ("token_locs", compute), ("swa_page_table", tables),
+            ("swa_window..store", compute), ("commit", compute), ("page_table_again", tables), ("lookup..keep", compute),
+        ]  # fmt: skip
+        seen = late.serve(made, forward)
+        assert seen == late.expected(), seen
+        made.close()
 
 
 if __name__ == "__main__":

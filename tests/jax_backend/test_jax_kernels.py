@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,25 +10,13 @@ from warfence.model.config import ModelConfig
 from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.model.reference import ReferenceModel
 from warfence.model.weights import random_weights
-from warfence.modes import Region
-from warfence.program import Stage
 from warfence.sampling import SamplingParams, choose
-from warfence_jax.kernels import KERNELS, run_stage
+from warfence_jax.kernels import KERNELS
+
+from .run_op import i32, normal, run
 
 CONFIG = ModelConfig("one", 41, 16, 1, 4, 2, 4, 24, (False,), 4, 16, 10000.0, 1e-5, (1,), None)
-
-
-def run(op: str, known: dict[str, object], gives: tuple[str, ...], *, state: tuple[str, ...] = (), attrs=None, skip=()):
-    """Run one op on its own; everything known is declared."""
-    arrays = {n: jnp.asarray(v) for n, v in known.items()}
-    takes = tuple(n for n in arrays if n not in state and n not in skip)
-    stage = Stage(f"the {op}", Region.REPLAY, op, takes=takes, gives=gives, state=state, attrs=attrs or {})
-    given = jax.jit(lambda known: run_stage(stage, known))(arrays)
-    return {n: np.asarray(v) for n, v in given.items()}
-
-
-def i32(values: object) -> np.ndarray:
-    return np.asarray(values, np.int32)
+SIZES = {"heads": 4, "kv_heads": 2, "head_dim": 4, "theta": 10000.0, "eps": 1e-5}
 
 
 def test_stage_inputs_takes_the_first_token_from_the_relay_where_asked() -> None:
@@ -68,8 +54,7 @@ def test_embed_layer_and_logits_agree_with_the_reference(sliding: bool) -> None:
     ids, prefix, window = np.arange(2, 11), 6, 4
     pool = np.zeros((2, 32, 2, 4), np.float32)
     slots = i32(np.arange(20, 20 + 16))[::-1].copy() - 4  # scattered on purpose: slot = 31 - position
-    attrs = {"weights": "layer.0", "pool": "kv.0", "window": window if sliding else None, "heads": 4, "kv_heads": 2, "head_dim": 4,
-             "theta": 10000.0, "eps": 1e-5}  # fmt: skip
+    attrs = {"weights": "layer.0", "pool": "kv.0", "window": window if sliding else None, **SIZES}
     for start, stop in ((0, prefix), (prefix, len(ids))):  # two chunks: the second attends over the cache of the first
         at = np.arange(start, stop)
         hidden = run("embed", {"tokens": i32([ids[at]]), "embed": weights["embed"]}, ("hidden",))["hidden"]
@@ -106,6 +91,31 @@ def test_sample_follows_the_rule(sampled: bool) -> None:
         token, margin = choose(logits[i], params, float(draw[i]))
         assert abs(given["margin"][i] - margin) < 1e-6, f"row {i}"
         assert given["next_tokens"][i] == token or margin < 1e-6, f"row {i}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sliding", [False, True])
+def test_a_snapshot_that_is_longer_than_the_call_is_sliced_and_a_shorter_one_is_refused(sliding: bool) -> None:
+    """A padded or piecewise call. The places beyond the call are not written: a slot there keeps what it holds."""
+    weights = {
+        n: w for n, w in random_weights(replace(CONFIG, sliding=(sliding,)), 5).items() if n.startswith("layer.0.")
+    }
+    table, place = ("swa_table", "swa_out_cache_loc") if sliding else ("page_table", "out_cache_loc")
+    attrs = {"weights": "layer.0", "pool": "kv.0", "window": 4 if sliding else None, **SIZES}
+    seen = [[0, 0, 0, 3, 4, 5, 6]] if sliding else [[3, 4, 5, 6, 0, 0, 0, 0]]
+    known = {"hidden": normal(1, 1, 2, 16), "positions": i32([[0, 1]]), "prefix_lens": i32([0]), table: i32(seen),
+             "kv.0": np.full((2, 8, 2, 4), 7.0, np.float32), **weights}  # fmt: skip
+
+    def call(places: list[int]) -> dict[str, np.ndarray]:
+        return run("layer", {**known, place: i32([places])}, ("hidden",), state=("kv.0",), attrs=attrs)
+
+    exact, longer = call([3, 4]), call([3, 4, 5, 6])
+    for name, array in exact.items():
+        np.testing.assert_array_equal(longer[name], array)
+    assert (longer["kv.0"][:, 5:] == 7).all()
+    assert (longer["kv.0"][:, 3:5] != 7).all()
+    with pytest.raises(WarfenceError, match=f"snapshot '{place}' holds 1 write locations a row and the call writes 2"):
+        call([3])
 
 
 def test_sample_of_a_vocabulary_of_one_has_an_infinite_margin() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from warfence.attention import KINDS, make_attention
@@ -74,6 +76,41 @@ def test_a_gate_belongs_to_the_executable_behind_the_cut() -> None:
     gates = [step.name for segment in segments for step in segment.steps if step.kind == "gate"]
     assert tuple(gates) == program().gate_positions()
     assert segments[-1].steps[-1].name == "relay"  # the last gate has nothing behind it
+
+
+def broken(*breaks: str, attention: str = "captured") -> ForwardProgram:
+    return replace(program(attention), breaks=breaks)
+
+
+def test_the_chain_is_cut_where_the_program_breaks() -> None:
+    segments = cut(broken("embed", "layer.1"), None, gated=False, split=False)
+    replay = [n for n, s in zip(names(segments), segments, strict=True) if s.region is Region.REPLAY]
+    assert replay == [
+        ["page_table", "swa_translate", "embed"], ["layer.0", "layer.1"], ["layer.2", "layer.3", "logits", "sample"]
+    ]  # fmt: skip
+    assert [bool(s.tables) for s in segments] == [False, True, False, False, False]
+    assert not any(s.ends_at_marker for s in segments)
+
+
+@pytest.mark.parametrize("marker", ["page_table", "swa_translate", "layer.0"])
+def test_a_marker_may_stand_in_any_segment_and_at_its_end(marker: str) -> None:
+    made = broken("swa_translate", "layer.0", "layer.1")
+    segments = cut(made, marker, gated=True, split=False)
+    ends = {s.stages[-1].name for s in segments if s.region is Region.REPLAY}
+    assert ends == {"swa_translate", "layer.0", "layer.1", "sample", marker}
+    assert [s.stages[-1].name for s in segments if s.ends_at_marker] == [marker]
+    gates = [step.name for segment in segments for step in segment.steps if step.kind == "gate"]
+    assert tuple(gates) == made.gate_positions()
+    behind = next(s for s in segments if s.steps[0].name == marker)  # the gate is in the executable behind the cut
+    assert behind.steps[0].kind == "gate"
+
+
+def test_on_two_devices_a_break_cuts_once_where_the_device_changes_anyway() -> None:
+    made = broken("layer.0", "layer.1", attention="live")
+    assert names(cut(made, "swa_translate.1", gated=False, split=True)) == [
+        ["stage_inputs"], ["page_table"], ["embed", "layer.0"], ["swa_translate.1"], ["layer.1"], ["layer.2"],
+        ["swa_translate.3"], ["layer.3", "logits", "sample"], ["relay"],
+    ]  # fmt: skip
 
 
 def test_an_output_that_no_stage_gives_is_refused() -> None:

@@ -64,7 +64,7 @@ def small_draft(config: ModelConfig, algorithm: str) -> Draft | None:
     acceptance use n-grams, or the shipped drafts."""
     if not get(algorithm).needs_draft:
         return None
-    layers, taps = (2, (0, 2)) if algorithm == "dflash" else (1, ())
+    layers, taps = 1, (0, 2) if algorithm == "dflash" else ()
     rng = np.random.default_rng(1)
     shapes = draft_shapes(algorithm, config, layers, taps)
     weights = {n: (rng.standard_normal(s) * s[0] ** -0.5).astype(np.float32) for n, s in shapes.items()}

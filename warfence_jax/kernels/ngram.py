@@ -24,12 +24,12 @@ def ngram_lookup(env: Env, attrs: Attrs) -> dict[str, Array]:
     stored = env["slot_tokens"].at[table].get(mode=IN_BOUNDS)
     history = jnp.where(column < end, stored, env["relay"].at[rows].get(mode=IN_BOUNDS)[:, None])
 
-    match = jnp.zeros_like(table)
-    alike: Bool[Array, "b c"] = column < end
-    for back in range(min(attrs["gram"], context)):
-        before = jnp.pad(history, ((0, 0), (back, 0)))[:, :context]  # of column e: the token at e - back
-        alike &= (column >= back) & (before == _take(history, jnp.maximum(end - back, 0)))
-        match += alike
+    back = jnp.arange(attrs["gram"], dtype=jnp.int32)
+    earlier: Int32[Array, "c n"] = column[:, None] - back
+    before = history.at[:, jnp.maximum(earlier, 0)].get(mode=IN_BOUNDS)
+    alike: Bool[Array, "b c n"] = (earlier >= 0) & (before == _take(history, jnp.maximum(end - back, 0))[:, None])
+    differs = jnp.pad(~alike, ((0, 0), (0, 0), (0, 1)), constant_values=True)
+    match = jnp.argmax(differs, axis=2).astype(jnp.int32)  # where the first token differs, going back
     rank = jnp.where(column < end, match * context + column, -1)  # the longest match first, then the latest
     found = jnp.max(rank, axis=1, keepdims=True) >= context
     following = jnp.argmax(rank, axis=1).astype(jnp.int32)[:, None] + 1 + jnp.arange(attrs["count"], dtype=jnp.int32)

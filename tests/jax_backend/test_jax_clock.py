@@ -1,0 +1,141 @@
+"""How long a launch took: `Outputs.device_s`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from warfence.batch import BatchLayout, pack
+from warfence.errors import StageError
+from warfence.modes import ForwardMode, Region
+from warfence.program import ForwardProgram, Stage
+from warfence_jax import kernels
+from warfence_jax.backend import JaxBackend
+from warfence_jax.clock import Clock, Span
+
+from .conftest import MakeRig, Rig
+
+NAP_S = 0.05
+
+
+def nap(env: kernels.Env, attrs: kernels.Attrs) -> dict[str, jax.Array]:
+    """Takes NAP_S to run, or fails."""
+
+    def sleep(ids: jax.Array) -> jax.Array:
+        if attrs["fails"]:
+            raise ArithmeticError("no sleep")
+        time.sleep(NAP_S)
+        return ids
+
+    ids = env["input_ids"]
+    return {"slept": jax.pure_callback(sleep, jax.ShapeDtypeStruct(ids.shape, ids.dtype), ids)}
+
+
+class Naps:
+    """Launches of a forward that naps, or fails, on a backend of its own."""
+
+    def __init__(self) -> None:
+        self.backend = JaxBackend()
+        self.backend.tables({})
+        self.backend.load({}, {})
+        self._forwards = {fails: self.backend.compile(self._program(fails)) for fails in (False, True)}
+
+    @staticmethod
+    def _program(fails: bool) -> ForwardProgram:
+        stage = Stage("nap", Region.REPLAY, "nap", takes=("input_ids",), gives=("slept",), attrs={"fails": fails})
+        return ForwardProgram("p", ForwardMode.DECODE, BatchLayout(1, 1), (stage,), outputs=("slept",))
+
+    def __call__(self, number: int, *, fails: bool = False, finished: bool = True):
+        forward = self._forwards[fails]
+        forward.load_batch(pack(forward.program.layout, []), number)
+        if finished:
+            forward.replay(number)
+            return forward.tail(number)
+
+
+@pytest.fixture
+def launch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Naps]:
+    monkeypatch.setitem(kernels.KERNELS, "nap", nap)
+    made = Naps()
+    yield made
+    made.backend.close()
+
+
+@pytest.mark.slow
+def test_launches_that_queue_are_timed_one_by_one(launch: Naps) -> None:
+    began = time.perf_counter()
+    outputs = [launch(n) for n in (1, 2, 3)]
+    assert outputs[0].device_s is None  # nobody asked for the results yet
+    for made in outputs:
+        made.result()
+    seconds = time.perf_counter() - began
+    times = [made.device_s for made in outputs]
+    assert all(NAP_S * 0.9 < t < seconds for t in times)
+    assert sum(times) <= seconds
+
+
+@pytest.mark.slow
+def test_the_time_between_launches_is_nobodys(launch: Naps) -> None:
+    launch(1).result()
+    time.sleep(4 * NAP_S)
+    outputs = launch(2)
+    outputs.result()
+    assert NAP_S * 0.9 < outputs.device_s < 4 * NAP_S
+
+
+def test_a_launch_that_failed_has_no_time(launch: Naps) -> None:
+    outputs = launch(1, fails=True)
+    with pytest.raises(StageError):
+        outputs.result()
+    assert outputs.device_s is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threaded", [False, True])
+def test_every_launch_of_a_model_has_a_time(make_rig: MakeRig, threaded: bool) -> None:
+    rig = make_rig((False,), threaded=threaded)
+    forward = rig.compile()
+    began = time.perf_counter()
+    outputs = [rig.launch(forward) for _ in range(8)]
+    for made in outputs:
+        made.result()
+    assert all(made.device_s > 0 for made in outputs)
+    assert sum(made.device_s for made in outputs) <= time.perf_counter() - began
+
+
+@pytest.mark.slow
+def test_a_gate_that_holds_the_launch_counts(rig: Rig) -> None:
+    forward = rig.compile(gated=True)
+    forward.gates.close("sample")
+    outputs = rig.launch(forward)
+    forward.gates.await_reached("sample")
+    time.sleep(NAP_S)
+    forward.gates.open("sample")
+    outputs.result()
+    assert outputs.device_s > NAP_S
+
+
+def test_closing_ends_the_thread_and_lets_nobody_wait(launch: Naps) -> None:
+    before = set(threading.enumerate())
+    outputs = launch(1)
+    launch.backend.close()
+    launch.backend.close()
+    outputs.result()
+    assert outputs.device_s > 0
+    assert set(threading.enumerate()) <= before
+    clock, span = Clock(), Span()
+    clock.close()
+    clock.watch(span, jnp.zeros(()))
+    assert span.seconds() is None
+
+
+def test_a_launch_that_was_given_up_is_not_waited_for(launch: Naps) -> None:
+    launch(1, finished=False)
+    outputs = launch(2)
+    outputs.result()
+    assert outputs.device_s > NAP_S * 0.9
