@@ -13,6 +13,7 @@ from warfence.modes import FenceMode
 class Source:
     def __init__(self, launch: int | None = None) -> None:
         self.launch = launch
+        self.synchronized = False
 
     def recorded_for(self) -> int | None:
         return self.launch
@@ -21,13 +22,19 @@ class Source:
         return True
 
     def synchronize(self) -> None:
-        return None
+        self.synchronized = True
 
 
 class NotingLane:
     def __init__(self, name: str) -> None:
         self.name = name
         self.notes: list[str] = []
+        self.records: list[Source] = []
+
+    def record(self, launch: int) -> Ticket:
+        self.notes.append(f"record {launch}")
+        self.records.append(Source(launch))
+        return Ticket(launch, self.records[-1])
 
     def wait(self, ticket: Ticket) -> None:
         self.notes.append(f"wait ticket {ticket.launch}")
@@ -70,6 +77,40 @@ def test_every_barrier_empties_the_mailbox(lanes, mode: FenceMode) -> None:
     assert box.take() is None
     expected = {FenceMode.FINE: ["wait ticket 1"], FenceMode.COARSE: ["wait lane forward"], FenceMode.OFF: []}
     assert lanes[0].notes == expected[mode]
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_the_self_fence_blocks_the_host_on_a_record_of_the_forward_lane(lanes, published: bool) -> None:
+    """The older way: the ticket is taken and dropped, and the schedule lane waits for nothing, since the host did."""
+    schedule, forward = lanes
+    box, barrier = Mailbox("target"), WarBarrier(FenceMode.SELF)
+    if published:
+        box.publish(ticket(4))
+    barrier.apply(4, box, schedule, forward)
+    assert forward.notes == ["record 4"]
+    assert [source.synchronized for source in forward.records] == [True]
+    assert schedule.notes == []
+    assert box.take() is None
+    counts = barrier.counts
+    assert (counts.host, counts.fine, counts.coarse, counts.off) == (1, 0, 0, 0)
+
+
+def test_the_self_fence_never_looks_at_the_ticket_that_it_drops(lanes) -> None:
+    """A foreign one would be refused by the fine fence."""
+    box = Mailbox("target")
+    box.publish(ticket(1))
+    WarBarrier(FenceMode.SELF).apply(2, box, *lanes)
+    assert lanes[1].notes == ["record 2"]
+
+
+@pytest.mark.parametrize("mode", [FenceMode.FINE, FenceMode.COARSE, FenceMode.OFF])
+def test_no_other_fence_blocks_the_host(lanes, mode: FenceMode) -> None:
+    box = Mailbox("target")
+    source = Source(1)
+    box.publish(Ticket(1, source))
+    WarBarrier(mode).apply(1, box, *lanes)
+    assert not source.synchronized
+    assert lanes[1].notes == []
 
 
 def test_a_ticket_of_another_launch_is_refused(lanes) -> None:

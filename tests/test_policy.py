@@ -35,6 +35,14 @@ TABLE = [
     (0, M.DECODE, R.POST_REPLAY, {"marker": True}, P.POST_REPLAY, "declared-post"),
     (0, M.IDLE, R.PRE_REPLAY, {}, P.NONE, "mode-not-covered"),
     (0, M.DRAFT_EXTEND, R.PRE_REPLAY, {"verify_read_done": True}, P.NONE, "mode-not-covered"),
+    (0, M.DRAFT_EXTEND, R.PRE_REPLAY, {"draft_read_done": True}, P.PRE_REPLAY, "declared-pre"),
+    (0, M.DRAFT_EXTEND, R.IN_GRAPH, {"draft_read_done": True, "marker": True}, P.IN_GRAPH, "declared-in-graph"),
+    (0, M.DRAFT_EXTEND, R.IN_GRAPH, {"draft_read_done": True}, P.POST_REPLAY, "in-graph-without-marker"),
+    (0, M.DRAFT_EXTEND, R.POST_REPLAY, {"draft_read_done": True, "marker": True}, P.POST_REPLAY, "declared-post"),
+    (0, M.DRAFT_EXTEND, R.UNKNOWN, {"draft_read_done": True, "marker": True}, P.NONE, "unknown"),
+    (0, M.TARGET_VERIFY, R.PRE_REPLAY, {"draft_read_done": True}, P.NONE, "verify-not-last-reader"),
+    (0, M.EXTEND, R.PRE_REPLAY, {"draft_read_done": True, "speculative": True}, P.NONE, "mode-not-covered"),
+    (22, M.EXTEND, R.PRE_REPLAY, {"speculative": True, "prefill_read_done": True}, P.NONE, "mode-not-covered"),
 ]  # fmt: skip
 
 
@@ -46,7 +54,7 @@ def test_case(case: int, mode: M, declared: R, flags: dict[str, bool], policy: P
 
 
 def every_query() -> list[Query]:
-    flags = itertools.product((False, True), repeat=6)
+    flags = itertools.product((False, True), repeat=7)
     return [Query(m, d, *f) for m, d, f in itertools.product(M, R, flags)]
 
 
@@ -75,6 +83,67 @@ def test_which_rule_sets_answer_earlier_than_declared(name: str, unsound: bool) 
     assert bool(early) is unsound
     if unsound:  # the corner that both share: in-graph without a marker falls to PRE_REPLAY
         assert Query(M.DECODE, R.IN_GRAPH) in early
+
+
+NO, YES, ANY = (False,), (True,), (False, True)
+# Which launches a historical set releases before the declared reads end: modes, declared ends, marker, whether verify is the
+# last reader, whether the forward is segmented, and what it answers there.
+UNSOUND = {
+    "first-published": [
+        ((M.DECODE,), (R.IN_GRAPH, R.POST_REPLAY, R.UNKNOWN), NO, ANY, ANY, P.PRE_REPLAY),
+        ((M.DECODE,), (R.POST_REPLAY, R.UNKNOWN), YES, ANY, ANY, P.IN_GRAPH),
+        ((M.TARGET_VERIFY,), (R.IN_GRAPH, R.POST_REPLAY, R.UNKNOWN), NO, YES, NO, P.PRE_REPLAY),
+        ((M.TARGET_VERIFY,), (R.POST_REPLAY, R.UNKNOWN), YES, YES, NO, P.IN_GRAPH),
+        ((M.TARGET_VERIFY,), (R.UNKNOWN,), ANY, ANY, YES, P.POST_REPLAY),
+    ],
+    "unified": [
+        ((M.DECODE,), (R.IN_GRAPH,), NO, ANY, ANY, P.PRE_REPLAY),
+        ((M.TARGET_VERIFY,), (R.IN_GRAPH,), NO, YES, ANY, P.PRE_REPLAY),
+    ],
+    "warfence": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULE_SETS)
+def test_each_set_is_unsound_exactly_there(name: str) -> None:
+    expected = {
+        (mode, declared, marker, last, segmented): policy
+        for modes, ends, markers, lasts, segments, policy in UNSOUND[name]
+        for mode, declared, marker, last, segmented in itertools.product(modes, ends, markers, lasts, segments)
+    }
+    for q in every_query():
+        policy = decide(q, RULE_SETS[name]).policy
+        cell = (q.mode, q.declared, q.marker, q.verify_read_done, q.segmented)
+        assert is_early(q, policy) is (cell in expected), q
+        if cell in expected:
+            assert policy is expected[cell], q
+
+
+@pytest.mark.parametrize("name", ["first-published", "unified"])
+@pytest.mark.parametrize("mode", [M.EXTEND, M.MIXED, M.DRAFT_EXTEND, M.IDLE])
+def test_the_historical_sets_publish_nothing_else(name: str, mode: M) -> None:
+    answers = {decide(q, RULE_SETS[name]).policy for q in every_query() if q.mode is mode}
+    assert answers == {P.NONE}
+
+
+@pytest.mark.parametrize(
+    ("policy", "declared", "early"),
+    [
+        (P.PRE_REPLAY, R.PRE_REPLAY, False), (P.PRE_REPLAY, R.IN_GRAPH, True), (P.IN_GRAPH, R.IN_GRAPH, False),
+        (P.IN_GRAPH, R.POST_REPLAY, True), (P.POST_REPLAY, R.POST_REPLAY, False), (P.POST_REPLAY, R.UNKNOWN, True),
+        (P.NONE, R.UNKNOWN, False),
+    ],
+)  # fmt: skip
+def test_a_ticket_is_early_if_it_comes_before_the_declared_end(policy: P, declared: R, early: bool) -> None:
+    assert is_early(Query(M.DECODE, declared), policy) is early
+
+
+def test_draft_extend_publishes_for_an_algorithm_that_says_so_and_follows_its_own_reads() -> None:
+    for q in every_query():
+        if q.mode is M.DRAFT_EXTEND:
+            policy = decide(q).policy
+            assert (policy is P.NONE) is (not q.draft_read_done or q.declared is R.UNKNOWN)
+            assert policy is decide(replace(q, verify_read_done=True, prefill_enabled=True)).policy
 
 
 def test_the_historical_sets_ask_in_a_different_order() -> None:

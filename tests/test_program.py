@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,6 +69,28 @@ def test_the_boundary_is_the_last_reader() -> None:
 def test_a_wrong_program_is_refused(stages: list[Stage], message: str) -> None:
     with pytest.raises(InputError, match=message):
         program(*stages)
+
+
+@pytest.mark.parametrize("breaks", [("a",), ("c",), ("d",), ("start",), ("nowhere",), ("b", "c")], ids=str)
+def test_a_break_stands_behind_a_replay_stage_but_the_last(breaks: tuple[str, ...]) -> None:
+    """`a` is loaded, `d` is the tail's, and behind `c` the replay is over anyway."""
+    strange = [b for b in breaks if b != "b"]
+    message = re.escape(f"program 'p': breaks after {strange}; a break stands after a replay stage but the last: b")
+    with pytest.raises(InputError, match=f"{message}$"):
+        replace(ABC, breaks=breaks)
+    assert replace(ABC, breaks=("b",)).breaks == ("b",)
+
+
+def test_where_there_is_no_room_for_a_break_that_is_told() -> None:
+    with pytest.raises(InputError, match="after a replay stage but the last: there is none"):
+        replace(program(Stage("a", LOAD, "x"), Stage("b", REPLAY, "x")), breaks=("b",))
+
+
+def test_breaks_change_neither_steps_nor_gates() -> None:
+    broken = replace(ABC, breaks=("b",))
+    for region in Region:
+        assert broken.steps(region, "b", True) == ABC.steps(region, "b", True)
+    assert broken.gate_positions() == ABC.gate_positions()
 
 
 def test_an_unknown_stage_gets_the_nearest_names() -> None:

@@ -1,4 +1,7 @@
-"""One execute(): the order of load, publish, replay, publish, tail, for every policy (cases 2, 3, 4, 5, 17; laws 5, 8, 11)."""
+"""One execute(): the order of load, publish, replay, publish, tail, for every policy (cases 2, 3, 4, 5, 17; laws 5, 8, 11).
+
+And the replay session around it, which a failure closes, and which admits one launch at a time.
+"""
 
 from __future__ import annotations
 
@@ -119,3 +122,64 @@ def test_a_failure_leaves_no_ticket(policy: P, where: str) -> None:
         runner.execute(PlannedForward(log, Decision(policy, "", "")), None, 1)
     assert runner.mailbox.take() is None
     assert sum(runner.policies.values()) == 0
+
+
+# -- the replay session
+
+
+@pytest.mark.parametrize("where", ["load_batch", "replay", "tail"])
+def test_a_failure_closes_the_session_and_the_next_launch_works(where: str) -> None:
+    log = Log(marker=True, fail_in=where)
+    runner, planned = Runner("target", log, log), PlannedForward(log, Decision(P.IN_GRAPH, "", ""))
+    for failures in (1, 2):
+        with pytest.raises(RuntimeError, match=where):
+            runner.execute(planned, None, failures)
+        assert runner.session.failures == failures
+        assert runner.mailbox.take() is None
+    log.fail_in = None
+    assert runner.execute(planned, None, 3) == "outputs of 3"
+    assert runner.mailbox.take().launch == 3
+    assert (runner.session.failures, runner.policies) == (2, {"in_graph": 1})
+
+
+@pytest.mark.parametrize("policy", [P.PRE_REPLAY, P.IN_GRAPH, P.POST_REPLAY])
+def test_a_failed_publication_leaves_no_ticket_either(policy: P) -> None:
+    """The barrier did not empty the mailbox: two tickets are an error, and the older one goes too."""
+    log = Log(marker=True)
+    runner, planned = Runner("target", log, log), PlannedForward(log, Decision(policy, "", ""))
+    runner.execute(planned, None, 1)
+    with pytest.raises(FenceError, match="still holds the ticket of launch 1 while launch 2 publishes"):
+        runner.execute(planned, None, 2)
+    assert runner.mailbox.take() is None
+    assert runner.session.failures == 1
+    runner.execute(planned, None, 3)
+    assert runner.mailbox.take().launch == 3
+
+
+@pytest.mark.parametrize("where", ["load_batch", "replay", "tail"])
+def test_a_launch_inside_the_session_of_another_is_refused_and_so_is_the_outer_one(where: str) -> None:
+    log = Log()
+    runner, planned = Runner("draft", log, log), PlannedForward(log, Decision(P.POST_REPLAY, "", ""))
+    plain = log._do
+
+    def nested(what: str) -> None:
+        plain(what)
+        if what == where and log.count("wait schedule") == 1:
+            runner.execute(planned, None, 8)
+
+    log._do = nested
+    message = "launch 8 begins inside the replay session of launch 7 on runner 'draft'; issue one launch to its end"
+    with pytest.raises(FenceError, match=message):
+        runner.execute(planned, None, 7)
+    assert log.count("wait schedule") == 1, "nothing of the inner launch was issued"
+    assert runner.mailbox.take() is None
+    assert (runner.session.failures, sum(runner.policies.values())) == (1, 0)
+    assert runner.execute(planned, None, 9) == "outputs of 9"
+
+
+def test_runners_have_sessions_of_their_own() -> None:
+    """The draft's launch may begin while nothing of the target's is held open, and the other way round."""
+    log = Log()
+    target, draft = (Runner(name, log, log) for name in ("target", "draft"))
+    with target.session.of(1):
+        assert draft.execute(PlannedForward(log, Decision(P.NONE, "", "")), None, 2) == "outputs of 2"

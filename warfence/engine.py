@@ -168,6 +168,7 @@ class Engine:
         yield from self.forwards.capture(
             self.backend, build_program, self.fence, self.wanted(), self.config.forced_order
         )
+        self.backend.lane(FORWARD).synchronize()  # a backend may still be compiling some of them
 
     def run(
         self,

@@ -118,6 +118,9 @@ class JaxBackend:
             for segment in cut(program, marker_after, gated, self.devices.split)
         ]
         lane = self.lane(FORWARD)
+        lane.after(
+            lambda: [executable.compiled for executable in executables]
+        )  # so that who waits for the lane waits for it
         return JaxForward(program, lane, self._tables, self.state, executables, marker_after, gates, self._clock)
 
     def state_to_host(self, name: str) -> np.ndarray:
@@ -129,7 +132,7 @@ class JaxBackend:
         bytes_of = {f"{kind}_bytes": sum(a.nbytes for a in made.values()) for kind, made in sizes.items()}
         specs = self._tables.specs if self._tables is not None else {}
         bytes_of["tables_bytes"] = sum(4 * int(np.prod(s.shape)) for s in specs.values())
-        copied = self._compiler.copied
+        copied = self._compiler.copied()
         donation = f"safe by copy: {', '.join(copied)}" if copied else "in place"
         return {
             "jax": jax.__version__,
@@ -152,5 +155,5 @@ class JaxBackend:
         devices = self.devices.all()
         zero = {d: jax.device_put(np.int32(0), d) for d in devices}
         scalars = {d: [on(d, (), np.int32)] * 2 for d in devices}
-        joins = {d: self._compiler.compile("join", lambda a, b: a + b, scalars[d])[0] for d in devices}
+        joins = {d: self._compiler.compile("join", lambda a, b: a + b, scalars[d])[0].get() for d in devices}
         return Joints(self.devices.tables, zero, joins)

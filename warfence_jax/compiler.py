@@ -6,15 +6,17 @@ with an output there. What is not aliased is still safe, because the runtime cop
 
 from __future__ import annotations
 
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
 from jax import Array, Device, ShapeDtypeStruct
 from jax.sharding import SingleDeviceSharding
-from jax.stages import Compiled
+from jax.stages import Compiled, Lowered
 from jax.typing import DTypeLike
 
 _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+), \{\}, (?:may|must)-alias\)")
@@ -22,9 +24,26 @@ _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+), \{\}, (?:may|must)-alias\)")
 # Executables of this process by the text that they were compiled from (without its name) and their device: forwards of
 # several attention kinds and fences share most of theirs, and an executable holds no state. What calls back is not
 # shared: the text names a callback by its index in its own program, so the gates of two forwards read alike.
-_MADE: OrderedDict[tuple[str, str], Compiled] = OrderedDict()
+_MADE: OrderedDict[tuple[str, str], Making] = OrderedDict()
 MOST_KEPT = 512
+_POOL = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="warfence-compile")
 CALLBACK = "callback"  # in the name of every custom call of JAX that calls back
+
+
+class Making:
+    """An executable that is being compiled on another thread: XLA holds no Python lock meanwhile, so several go on at once."""
+
+    __slots__ = ("_compiled", "_future")
+
+    def __init__(self, lowered: Lowered) -> None:
+        self._future: Future[Compiled] = _POOL.submit(lowered.compile)
+        self._compiled: Compiled | None = None
+
+    def get(self) -> Compiled:
+        """The executable. Blocks until it is there; raises what the compiler raised."""
+        if self._compiled is None:
+            self._compiled = self._future.result()
+        return self._compiled
 
 
 class Compiler:
@@ -32,14 +51,23 @@ class Compiler:
 
     def __init__(self) -> None:
         self.compilations = 0
-        self.copied: list[str] = []
+        self._donated: list[tuple[str, Making, frozenset[int]]] = []
+
+    def copied(self) -> list[str]:
+        """The donated arguments that the compiler did not alias with an output. Blocks until all is compiled."""
+        return [
+            f"{name}: argument {i}"
+            for name, making, donated in self._donated
+            for i in sorted(donated - aliased_arguments(making.get()))
+        ]
 
     def compile(
         self, name: str, run: Callable[..., object], arguments: Sequence[ShapeDtypeStruct], donate: Sequence[int] = ()
-    ) -> tuple[Compiled, tuple[ShapeDtypeStruct, ...]]:
+    ) -> tuple[Making, tuple[ShapeDtypeStruct, ...]]:
         """Compile `run(*arguments)`, which returns arrays. Unused arguments are kept: the runtime waits for them.
 
-        float32 products are exact to float32 on every device. Returns the executable and the shapes of its results.
+        float32 products are exact to float32 on every device. Returns the executable, which may be in the making, and the
+        shapes of its results. What fails while `run` is traced is raised here.
         """
 
         def named(*given: Array) -> object:
@@ -50,17 +78,16 @@ class Compiler:
             lowered = jax.jit(named, donate_argnums=tuple(donate), keep_unused=True).lower(*arguments)
         text = lowered.as_text().partition("\n")[2]
         key = (text, str(arguments[0].sharding if arguments else ""))
-        compiled = _MADE.get(key)
-        if compiled is None:
-            compiled = lowered.compile()
+        making = _MADE.get(key)
+        if making is None:
+            making = Making(lowered)
             self.compilations += 1
             if CALLBACK not in text:
-                _MADE[key] = compiled
+                _MADE[key] = making
             if len(_MADE) > MOST_KEPT:
                 _MADE.popitem(last=False)
-        missing = set(donate) - aliased_arguments(compiled)
-        self.copied += [f"{name}: argument {i}" for i in sorted(missing)]
-        return compiled, tuple(ShapeDtypeStruct(o.shape, o.dtype) for o in jax.tree.leaves(lowered.out_info))
+        self._donated.append((name, making, frozenset(donate)))
+        return making, tuple(ShapeDtypeStruct(o.shape, o.dtype) for o in jax.tree.leaves(lowered.out_info))
 
 
 def aliased_arguments(compiled: Compiled) -> set[int]:

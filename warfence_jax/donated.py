@@ -23,7 +23,7 @@ from jaxtyping import Int32
 
 from warfence.backend import ArraySpec
 from warfence.errors import DeadHandleError
-from warfence_jax.compiler import Compiler, on, token_of
+from warfence_jax.compiler import Compiler, Making, on, token_of
 from warfence_jax.devices import zeros
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tables import Cells, Version, check_write
@@ -82,14 +82,14 @@ class DonatedTables:
             bucket = next(b for b in BUCKETS if b >= len(cells[part]))
             padded = np.full((2, bucket), NOWHERE, np.int32)
             padded[0, : len(cells[part])], padded[1, : len(cells[part])] = cells[part], values[part]
-            handle, order = self._writes[new.table][bucket](handle, padded, order, wait)
+            handle, order = self._writes[new.table][bucket].get()(handle, padded, order, wait)
         new.handle = handle
         self.copied += not old.dead()
         return order
 
     def executable(self, name: str, bucket: int) -> Compiled:
         """The write of one table for up to `bucket` cells. For tests that read its text."""
-        return self._writes[name][bucket]
+        return self._writes[name][bucket].get()
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
         version = self._current[name]
@@ -106,7 +106,7 @@ class DonatedTables:
         return {"tables": "donated", "versions": versions, **did}
 
 
-def _compile_write(name: str, spec: ArraySpec, bucket: int, device: Device, compiler: Compiler) -> Compiled:
+def _compile_write(name: str, spec: ArraySpec, bucket: int, device: Device, compiler: Compiler) -> Making:
     """The executable that writes up to `bucket` cells: (table, [cells, values], order, wait) -> (table, token)."""
 
     def write(table: Array, padded: Array, order: Array, wait: Array) -> tuple[Array, Array]:

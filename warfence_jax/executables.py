@@ -17,7 +17,7 @@ from warfence.errors import InputError
 from warfence.gates import HostGates
 from warfence.program import ForwardProgram
 from warfence_jax.body import OUTPUTS, Body
-from warfence_jax.compiler import Compiler, on
+from warfence_jax.compiler import Compiler, Making, on
 from warfence_jax.segments import Segment
 from warfence_jax.words import Fields
 
@@ -34,12 +34,17 @@ class Executable:
 
     segment: Segment
     device: Device
-    compiled: Compiled
+    making: Making
     takes: tuple[str, ...]
     gives: tuple[str, ...]
     params: tuple[Array, ...]
     outputs: Fields
     gated: bool
+
+    @property
+    def compiled(self) -> Compiled:
+        """The executable itself; blocks until it is there."""
+        return self.making.get()
 
 
 class Builder:
@@ -82,7 +87,7 @@ class Builder:
         first = len(segment.tables) + len(takes)
         donated = range(first, first + len(segment.state))
         name = f"{self._program.name}/{segment.label}"
-        compiled, results = self._compiler.compile(name, body.function(self._gates), arguments, donated)
+        making, results = self._compiler.compile(name, body.function(self._gates), arguments, donated)
         self._shapes.update(zip(body.gives, results, strict=False))
         self._source |= dict(zip(body.gives, body.gives, strict=True))
         for words, layout in body.layouts_made.items():
@@ -91,7 +96,7 @@ class Builder:
         weights = tuple(params[n] for n in segment.params)
         outputs = body.layouts_made.get(OUTPUTS, {})
         gated = any(step.kind == "gate" for step in segment.steps)
-        return Executable(segment, device, compiled, takes, body.gives, weights, outputs, gated)
+        return Executable(segment, device, making, takes, body.gives, weights, outputs, gated)
 
 
 def _check_known(segment: Segment, kind: str, wanted: Sequence[str], known: Mapping[str, object]) -> None:

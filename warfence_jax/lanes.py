@@ -137,6 +137,13 @@ class JaxLane:
             self._worker.submit(work, always=True)
         return promise
 
+    def after(self, call: Callable[[], object]) -> None:
+        """Run something on the lane's thread, behind what was enqueued; at once where the lane has none."""
+        if self._worker is None:
+            call()
+        else:
+            self._worker.submit(lambda: (call(), None)[1])
+
     def await_dispatch(self, promise: Promise) -> None:
         """Later dispatches of this lane come after the promise's dispatch."""
         if self._worker is not None and not promise.dispatched():

@@ -72,6 +72,54 @@ def test_without_a_barrier_the_cell_says_why_nothing_is_measured(capsys: pytest.
 
 
 @pytest.mark.parametrize(
+    ("mode", "attention", "rules", "policy", "lands"),
+    [
+        ("decode", "captured", "first-published", "pre_replay", "stage_inputs"),
+        ("decode", "captured", "unified", "pre_replay", "stage_inputs"),
+        ("target_verify+dflash", "live", "unified", "pre_replay", "token_locs"),
+        ("target_verify+ngram", "segmented", "first-published", "post_replay", "ngram_store"),
+    ],
+)
+def test_what_a_historical_rule_set_gets_wrong_is_unsound_and_one(
+    mode: str, attention: str, rules: str, policy: str, lands: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = (*STRICT, "--mode", mode, "--attention", attention, "--no-marker")
+    assert main([*cell, "--rules", rules]) == 1
+    streams = capsys.readouterr()
+    assert f"Policy {policy} by the rules '{rules}': " in streams.out
+    assert f"strict: {lands}" in lines(streams.out)
+    assert streams.err == f"error: {mode} / {attention} / no marker / fine / batch 1: UNSOUND\n"
+    assert main(cell) == 0, "by our rules"
+
+
+def test_a_rule_set_that_trusts_any_node_is_unsound_where_reads_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    rereading = (*STRICT, "--attention", "rereading", "--marker-after", "swa_translate.0")
+    assert main([*rereading, "--rules", "first-published"]) == 1
+    streams = capsys.readouterr()
+    assert "Policy in_graph by the rules 'first-published': a node was planted." in lines(streams.out)
+    assert streams.err.endswith(": UNSOUND\n")
+    assert main(rereading) == 0
+    assert "--marker-after changes nothing here: policy post_replay waits for no marker" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("mode", "last"),
+    [
+        ("target_verify+dflash", "swa_translate"),
+        ("draft_extend+eagle", "page_table"),
+        ("target_verify+ngram", "end"),
+        ("target_verify+eagle", "end"),
+        ("mixed", "end"),
+        ("idle", "end"),
+    ],
+)
+def test_the_new_modes_are_cells(mode: str, last: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*STRICT, "--mode", mode, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rules"], found["release"]["strict"]) == ("warfence", {"opened": last, "landed": last})
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--marker-after", "layr.1"], "unknown stage 'layr.1'; nearest: layer.1, layer.2, layer.0"),
@@ -81,6 +129,8 @@ def test_without_a_barrier_the_cell_says_why_nothing_is_measured(capsys: pytest.
         ),
         (["--mode", "extnd"], "unknown mode 'extnd'; nearest: extend"),
         (["--fence", "off"], "unknown fence 'off'; choose one of: fine, coarse, donation"),
+        (["--rules", "newest"], "unknown rule set 'newest'; choose one of: warfence, first-published, unified"),
+        (["--mode", "target_verify"], "unknown mode 'target_verify'; nearest: target_verify+ngram"),
         (["--batch", "9"], "--batch is 9; give 1 to 3"),
         (["--backend", "torhc"], "unknown backend 'torhc'; nearest: torch"),
     ],

@@ -1,4 +1,4 @@
-"""A tiny random model as a Hugging Face directory: everything runs, fast, and its text makes no sense."""
+"""A tiny random model, and drafts for it, as directories: everything runs, fast, and its text makes no sense."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import pytest
 from safetensors.numpy import save_file
 
 from warfence.model import ASSETS
-from warfence.model.config import from_hf
+from warfence.model.config import ModelConfig, from_hf
 from warfence.model.weights import hf_name, random_weights
 from warfence.serve.job import Job, prepare
 from warfence.serve.options import ServeOptions
+from warfence.spec.draft import draft_shapes
 
+STRICT = "warfence.testing.strict.backend:StrictBackend"  # numpy: tests of what is the same on all backends run on it
 CONFIG = {
     "architectures": ["MinistralForCausalLM"], "vocab_size": 1024, "hidden_size": 32, "intermediate_size": 48,
     "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
@@ -44,6 +46,27 @@ def write_model(path: Path, **changes: object) -> Path:
         path / "model.safetensors",
     )
     return path
+
+
+def write_draft(path: Path, algorithm: str, /, model: ModelConfig | None = None, **changes: object) -> Path:
+    """A draft of random weights, for the tiny model unless told otherwise, with blocks of four tokens."""
+    config = model or from_hf(CONFIG)
+    layers, taps = (1, (0, 1)) if algorithm == "dflash" else (1, ())
+    raw = {"algorithm": algorithm, "block": 4, "layers": layers, "taps": taps, "hidden": config.hidden} | changes
+    path.mkdir(exist_ok=True)
+    (path / "config.json").write_text(json.dumps(raw))
+    rng = np.random.default_rng(1)
+    shapes = draft_shapes(algorithm, config, layers, taps)
+    weights = {n: (rng.standard_normal(s) * s[0] ** -0.5).astype(np.float32) for n, s in shapes.items()}
+    save_file(weights, path / "model.safetensors")
+    return path
+
+
+@pytest.fixture(scope="session")
+def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A draft of each algorithm that needs one, for the tiny model."""
+    folder = tmp_path_factory.mktemp("drafts")
+    return {name: write_draft(folder / name, name) for name in ("dflash", "eagle")}
 
 
 @pytest.fixture(scope="session")

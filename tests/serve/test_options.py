@@ -16,7 +16,7 @@ from warfence.serve.options import ServeOptions
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fence": "thin"}, r"--fence is 'thin'; choose one of: fine, coarse, off"),
+        ({"fence": "thin"}, r"--fence is 'thin'; choose one of: fine, self, coarse, off"),
         (
             {"fence": "off"},
             r"continue from each other's memory .* add --allow-hazard to see it happen, or use --fence fine",
@@ -34,6 +34,14 @@ from warfence.serve.options import ServeOptions
         ({"temperature": -1.0}, r"temperature is -1.0; allowed are 0 \(greedy\)"),
         ({"top_p": 1.5}, r"top_p is 1.5; allowed is more than 0 up to 1"),
         ({"seed": -1}, r"seed is -1; allowed is 0 to"),
+        ({"slots": 0}, r"--slots is 0; give at least 1"),
+        ({"spec": "medusa"}, r"unknown speculative algorithm 'medusa'; known: none, ngram, dflash, eagle"),
+        ({"draft": Path("d")}, r"--draft is of speculation, and --spec is 'none'; add --spec, or drop --draft"),
+        ({"block": 4}, r"--block is of speculation, and --spec is 'none'; add --spec, or drop --block"),
+        (
+            {"spec": "ngram", "mixed": True},
+            r"--mixed lets .* and --spec ngram decodes by a verify.*drop one of the two",
+        ),
         ({"speed": 2.0}, r"--speed scales the arrivals of a trace; add --trace FILE.csv"),
         ({"speed": 0.0, "trace": Path("t.csv")}, r"--speed is 0.0; give a positive number"),
         ({"speed": float("nan"), "trace": Path("t.csv")}, r"--speed is nan; give a positive number"),
@@ -64,6 +72,9 @@ def test_the_engine_gets_what_was_asked_for() -> None:
     )
     chosen = ServeOptions(serial=True, temperature=0.5, rows=3, attention="live").engine()
     assert chosen == EngineConfig(serial=True, sampled=True, rows=3, attention="live")
+    assert ServeOptions(fence="self", mixed=True, idle=True, slots=90).engine() == EngineConfig(
+        fence=FenceMode.SELF, mixed=True, idle=True, slots=90
+    )
 
 
 @pytest.mark.parametrize(("tables", "expected"), [(None, {}), ("donated", {}), ("aliased", {"tables": "aliased"})])

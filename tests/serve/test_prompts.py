@@ -63,7 +63,9 @@ def test_the_shipped_prompts_all_fit() -> None:
 def test_a_prompt_longer_than_the_context_is_named_with_its_line(tmp_path: Path) -> None:
     path, tokenizer = write(tmp_path, b"short\n" + b"word " * 100), load_model().tokenizer
     need = len(tokenizer.encode("word " * 100))
-    message = f"', line 2: {need} prompt tokens + 9 new tokens = {need + 9}, but the context holds {need + 8}; shorten"
+    message = (
+        f"', line 2: {need} prompt tokens + 9 new tokens = {need + 9}, but context and KV pool hold {need + 8}; shorten"
+    )
     with pytest.raises(InputError, match=re.escape(message)):
         prompt_workload(path, tokenizer, need + 8, 9, SamplingParams())
     assert len(prompt_workload(path, tokenizer, need + 9, 9, SamplingParams()).entries) == 2

@@ -21,12 +21,13 @@ from warfence.serve.session import Session
 pytest.importorskip("torch", reason="torch is not installed")
 
 Serve = Callable[..., tuple[int, str, str]]
-COUNTS = {"barriers": {"fine", "coarse", "off"}, "policies": {"none", "pre_replay", "in_graph", "post_replay"}}
-HAPPENED = {"retractions", "evictions", "later_chunks", "rows_recycled", "slots_recycled"}
+COUNTS = {"barriers": {"fine", "coarse", "off", "host"}, "policies": {"none", "pre_replay", "in_graph", "post_replay"}}
+HAPPENED = {"retractions", "evictions", "later_chunks", "rows_recycled", "slots_recycled", "slots_returned"}
 KEYS = {
     "backend", "device", "model", "fence", "attention", "serial", "spec", "requests", "generated_tokens",
-    "tokens_sha256", "completed", "steps", "steps_by_mode", "seconds", "tokens_per_s", "host_us_per_step", "barriers",
-    "policies", "happened", "compilations", "pools", "limits", "runtime", "notes", "versions",
+    "tokens_sha256", "completed", "steps", "steps_by_mode", "tokens_per_step", "seconds", "tokens_per_s",
+    "host_us_per_step", "device_s_by_mode", "barriers", "policies", "happened", "compilations", "pools", "limits",
+    "runtime", "notes", "versions",
 }  # fmt: skip
 
 
@@ -50,10 +51,12 @@ def test_json_is_one_object_and_nothing_else(serve: Serve, fence: str) -> None:
     found = json.loads(out)
     assert set(found) == KEYS
     assert (found["backend"], found["device"], found["fence"], found["serial"]) == ("torch", "cpu", fence, False)
-    assert (found["requests"], found["spec"], found["completed"]) == (6, "none", True)
+    assert (found["requests"], found["spec"]["name"], found["completed"]) == (6, "none", True)
     assert found["compilations"]["after"] == 0 < found["compilations"]["warm_up"]
     assert found["steps"] == sum(found["steps_by_mode"].values()) == sum(found["barriers"].values())
     assert found["steps"] == sum(found["policies"].values())
+    assert found["tokens_per_step"] == found["generated_tokens"] / found["steps"]
+    assert set(found["device_s_by_mode"]) == {"decode", "extend"}
     assert (found["barriers"]["fine"] > 0) == (fence == "fine")
     assert {name: set(found[name]) for name in COUNTS} == COUNTS
     assert set(found["happened"]) == HAPPENED
@@ -74,6 +77,10 @@ def test_fence_and_overlap_do_not_change_a_token(serve: Serve) -> None:
         ("--attention", "live"),
         ("--rows", 1),
         ("--attention", "unknown"),
+        ("--fence", "self"),
+        ("--mixed", "--rows", 6),
+        ("--idle",),
+        ("--slots", 40),
     ]
     assert len({json.loads(serve("--json", *run)[1])["tokens_sha256"] for run in runs}) == 1
 
@@ -198,7 +205,7 @@ def test_without_a_fence_texts_differ_and_it_is_a_success(serve: Serve) -> None:
     assert (status, err) == (0, "")
     assert set(found) == KEYS | {"hazard"}
     assert found["fence"] == "off"
-    assert found["barriers"] == {"fine": 0, "coarse": 0, "off": found["steps"]}
+    assert found["barriers"] == {"fine": 0, "coarse": 0, "off": found["steps"], "host": 0}
     assert found["hazard"]["differs"]
     assert found["hazard"]["forced_order"] == {"landed_before_read": found["steps"], "waited": 0}
     assert found["tokens_sha256"] != json.loads(serve("--json")[1])["tokens_sha256"]
@@ -242,7 +249,10 @@ def test_a_trace_is_served_to_its_lengths(serve: Serve, tmp_path: Path) -> None:
         (("--fence", "off"), "--fence off lets the scheduler overwrite table entries that the running forward has yet"),
         (("--rows", "0"), "--rows is 0; give at least 1"),
         (("--rows", "many"), "Invalid value for '--rows'"),
-        (("--max-new-tokens", "500"), "7 prompt tokens + 500 new tokens = 507, but the context holds 128; shorten"),
+        (
+            ("--max-new-tokens", "500"),
+            "7 prompt tokens + 500 new tokens = 507, but context and KV pool hold 128; shorten",
+        ),
         (("--model", "absent"), "'absent' is no directory; give a Hugging Face model directory"),
         (("--out", "absent/o.jsonl"), "--out 'absent/o.jsonl': the directory 'absent' does not exist; make it"),
         (("--tables", "aliased"), "backend 'torch' does not know --tables aliased"),

@@ -179,7 +179,8 @@ def test_a_failing_stage_names_launch_and_stage_and_lanes_end(job: Job, monkeypa
 def lanes_alive() -> list[str]:
     import threading
 
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("warfence-")]
+    names = [thread.name for thread in threading.enumerate() if thread.name.startswith("warfence-")]
+    return [name for name in names if not name.startswith("warfence-compile")]  # a pool that all JAX backends share
 
 
 @pytest.mark.parametrize(("tables", "differs"), [("donated", False), ("aliased", True)])

@@ -1,4 +1,4 @@
-"""How good a draft is: tokens of a verify step, on greedy text of the target, without running a server.
+"""How good a draft is: tokens of a verify step, on text of the target, without running a server.
 
 Speculative decoding changes no text, so that the target's own continuation is the outcome. The draft guesses beside every
 position of it at once; then each row is walked as a server would: a verify step at P accepts the guesses that agree up to
@@ -44,13 +44,16 @@ class Tally:
         }
 
 
-def continuations(target: Target, data: Path, part: str, device: str, limit: int | None = None) -> tuple[Tensor, Tensor]:
-    """Greedy text after the beginnings of ``part``: ids [rows, POSITIONS] on ``device``, and the prompts' lengths."""
+def continuations(
+    target: Target, data: Path, part: str, device: str, limit: int | None = None, temperature: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """The target's text after the beginnings of ``part``: ids [rows, POSITIONS] on ``device``, lengths of the prompts."""
     tokenizer = Tokenizer.load(ASSETS / "tokenizer.json")
     documents = [tokenizer.encode(text) for text in paragraphs(data, part)]
     rows = [ids[:length] for ids in documents for length in PREFIXES if len(ids) > length]
     ids, lengths = (values.to(device) for values in padded(rows[:limit], POSITIONS))
-    return target.rollout(ids, lengths), lengths
+    heat = torch.full((len(ids), 1), temperature, device=device)
+    return target.rollout(ids, lengths, heat), lengths
 
 
 def measure(draft: nn.Module, target: Target, ids: Tensor, lengths: Tensor) -> dict[str, Any]:

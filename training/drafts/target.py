@@ -46,10 +46,10 @@ class Target:
         return result
 
     @torch.no_grad()
-    def rollout(self, prompts: Tensor, lengths: Tensor, temperature: Tensor | None = None) -> Tensor:
+    def rollout(self, prompts: Tensor, lengths: Tensor, temperature: Tensor) -> Tensor:
         """Continue each row of ``prompts`` [batch, positions] after its first ``lengths`` tokens to the row's end.
 
-        Greedy, or by ``temperature`` [batch, 1] (0: greedy) drawn with Gumbel noise. What follows an end token is
+        By ``temperature`` [batch, 1]: 0 is greedy, else drawn with Gumbel noise. What follows an end token is
         what the model writes next, as in its training stream.
         """
         ids, rows, positions = prompts.clone(), *prompts.shape
@@ -59,8 +59,7 @@ class Target:
             for layer, cache in zip(self.network.layers, caches, strict=True):
                 x = self._cached(layer, x, cache, position)
             logits = functional.linear(self.network.norm(x), self.embed)
-            if temperature is not None:
-                logits -= temperature * torch.empty_like(logits).exponential_().clamp_min_(1e-30).log_()
+            logits -= temperature * torch.empty_like(logits).exponential_().clamp_min_(1e-30).log_()
             known = position + 1 < lengths
             ids[:, position + 1] = torch.where(known, ids[:, position + 1], logits.argmax(dim=-1))
         return ids

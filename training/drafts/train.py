@@ -19,6 +19,7 @@ import torch
 from acceptance import continuations, measure
 from dflash import DFlash
 from eagle import Eagle
+from rollouts import TEMPERATURE
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from target import Target, load_target, target_sha256
@@ -26,6 +27,7 @@ from torch import Tensor, nn
 
 DRAFTS = {draft.name: draft for draft in (DFlash, Eagle)}
 WARMUP = 0.02  # of the time
+RESULTS = (("validation", "validation", 0.0), ("heldout", "heldout", 0.0), ("heldout_sampled", "heldout", TEMPERATURE))
 
 
 def learning_rate(progress: float, peak: float) -> float:
@@ -37,7 +39,8 @@ def learning_rate(progress: float, peak: float) -> float:
 
 def tensors(draft: nn.Module) -> dict[str, Tensor]:
     """The weights under the names that warfence loads, rounded to bfloat16, on the CPU."""
-    return {f"{draft.name}.{key}": value.detach().to("cpu", torch.bfloat16) for key, value in draft.state_dict().items()}
+    state = draft.state_dict()
+    return {f"{draft.name}.{key}": value.detach().to("cpu", torch.bfloat16) for key, value in state.items()}
 
 
 def load_draft(path: Path, draft: nn.Module) -> None:
@@ -119,9 +122,10 @@ def main() -> None:
     draft = DRAFTS[arguments.draft](target).to(device)
     record = train(arguments, target, draft, device)
     load_draft(arguments.out / "model.safetensors", draft)
-    for part in ("validation", "heldout"):
-        record[part] = measure(draft, target, *continuations(target, arguments.data, part, device, arguments.limit))
-        print(draft.name, part, json.dumps(record[part]), flush=True)
+    for key, part, temperature in RESULTS:
+        rows = continuations(target, arguments.data, part, device, arguments.limit, temperature)
+        record[key] = measure(draft, target, *rows)
+        print(draft.name, key, json.dumps(record[key]), flush=True)
     with safe_open(arguments.rollouts, "pt") as file:
         rollouts = json.loads(file.metadata()["record"])
     settings = {key: value for key, value in vars(arguments).items() if key not in ("data", "rollouts", "out", "limit")}
@@ -131,6 +135,7 @@ def main() -> None:
         "device": torch.cuda.get_device_name() if device == "cuda" else "CPU",
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "target_sha256": target_sha256(),
+        "block": draft.block,
         "parameters": sum(parameter.numel() for parameter in draft.parameters()),
         **record,
     }

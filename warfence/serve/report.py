@@ -11,6 +11,7 @@ from typing import Any
 from warfence import __version__
 from warfence.backend import ArraySpec
 from warfence.engine import Summary, tokens_sha256
+from warfence.forced_order import Hold
 from warfence.model.program import state_specs, table_specs
 from warfence.modes import FenceMode, ForwardMode, WarReadDonePolicy
 from warfence.planner import Limits
@@ -23,10 +24,10 @@ FRAMEWORKS = ("numpy", "torch", "jax", "jaxlib")
 def run_report(job: Job, outcome: Outcome) -> dict[str, Any]:
     """The document. What only a run to its end can tell is null where the runtime refused to go on.
 
-    Times are host time: `seconds` of the whole run, `host_us_per_step` the scheduler's own microseconds a step (null
-    where an order was forced: there the host stands at gates). Only `device_s_by_mode` is time on the forward lane, of the
-    launches of each mode; null where the backend cannot tell. `pools` are bytes as configured. `runtime` is what the
-    backend says of itself.
+    Times are host time: `seconds` of the whole run, `host_us_per_step` the scheduler's own microseconds a step, with its
+    waits at a self-fence. Only `device_s_by_mode` is time on the forward lane, of the launches of each mode; null where the
+    backend cannot tell. Both are null where an order was forced: there all stand at gates. `pools` are bytes as configured.
+    `runtime` is what the backend says of itself.
     """
     config, summary = outcome.config, outcome.summary
     generated = sum(len(request.output) for request in outcome.requests)
@@ -48,7 +49,7 @@ def run_report(job: Job, outcome: Outcome) -> dict[str, Any]:
         "seconds": summary.seconds if summary else None,
         "tokens_per_s": generated / summary.seconds if summary and summary.seconds else None,
         "host_us_per_step": summary.host_us_per_step if summary and config.forced_order is None else None,
-        "device_s_by_mode": _device_seconds(job, summary) if summary else None,
+        "device_s_by_mode": _device_seconds(job, summary, config.forced_order) if summary else None,
         "barriers": dict(summary.barriers) if summary else None,
         "policies": {p.value: summary.policies.get(p.value, 0) for p in WarReadDonePolicy} if summary else None,
         "happened": dict(summary.happened) if summary else None,
@@ -62,7 +63,7 @@ def run_report(job: Job, outcome: Outcome) -> dict[str, Any]:
 
 
 def spec_report(job: Job, outcome: Outcome) -> dict[str, Any]:
-    """The algorithm, its block, and what its verifies brought.
+    """The algorithm, its block (null where nothing speculates), and what its verifies brought.
 
     verify_rows: rows of verifies that counted. accepted_tokens: what they brought, the chosen token included, so
     `tokens_per_verify` is the mean accepted length; null where nothing was verified. fallbacks: steps that decoded plainly
@@ -72,7 +73,7 @@ def spec_report(job: Job, outcome: Outcome) -> dict[str, Any]:
     rows, tokens = (counts["rows"], counts["tokens"]) if counts else (None, None)
     return {
         "name": job.spec.algorithm.name,
-        "block": job.spec.block,
+        "block": job.spec.drafting.block if job.spec.drafting is not None else None,
         "verify_rows": rows,
         "accepted_tokens": tokens,
         "tokens_per_verify": tokens / rows if tokens and rows else None,
@@ -80,10 +81,11 @@ def spec_report(job: Job, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _device_seconds(job: Job, summary: Summary) -> dict[str, float | None]:
+def _device_seconds(job: Job, summary: Summary, forced: Hold | None) -> dict[str, float | None]:
     """For each mode that was launched. A step's mode may bring a second launch: a draft's."""
     launched = {mode for step in summary.steps_by_mode for _, mode in job.spec.algorithm.phases(ForwardMode(step))}
-    return {mode.value: summary.device_s_by_mode.get(mode.value) for mode in ForwardMode if mode in launched}
+    told = summary.device_s_by_mode if forced is None else {}
+    return {mode.value: told.get(mode.value) for mode in ForwardMode if mode in launched}
 
 
 def forced_coarse(report: Mapping[str, Any]) -> bool:

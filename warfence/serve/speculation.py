@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warfence.errors import InputError
 from warfence.model import ASSETS
 from warfence.model.config import ModelConfig
 from warfence.serve.options import ServeOptions
@@ -30,16 +29,10 @@ class Speculation:
 
 def speculation(options: ServeOptions, config: ModelConfig) -> Speculation:
     """What --spec, --draft and --block ask for. InputError for a draft that is absent, damaged or of another model, and for a
-    block that the algorithm or the model cannot take."""
+    block that the algorithm cannot take."""
     algorithm = get(options.spec)
     draft = _draft(options, algorithm, config)
-    drafting = algorithm.drafting(config, draft, options.block)
-    if drafting is not None and drafting.block > config.context:
-        raise InputError(
-            f"--block is {drafting.block}, and a sequence of model '{config.name}' has at most {config.context} tokens; give a"
-            " smaller one"
-        )
-    return Speculation(algorithm, draft, drafting)
+    return Speculation(algorithm, draft, algorithm.drafting(config, draft, options.block))
 
 
 def _draft(options: ServeOptions, algorithm: SpecAlgorithm, config: ModelConfig) -> Draft | None:

@@ -67,7 +67,7 @@ def trace_workload(
         entries.append(Entry(tokenizer.decode(ids), ids, new, arrival.at_s / speed))
     notes = (
         f"{long_prompts} of {len(entries)} prompts and {long_outputs} of {len(entries)} outputs of the trace were"
-        f" longer than what is served (context {room} tokens"
+        f" longer than what is served (context and KV pool: {room} tokens"
         + (f", --max-new-tokens {most_new_tokens}" if most_new_tokens is not None else "")
         + ") and were clipped.",
     )

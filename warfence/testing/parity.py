@@ -69,6 +69,8 @@ def blank(cell: Cell, config: ModelConfig, rules: tuple[Rule, ...] = RULES) -> C
 
 def run_matrix(rigs: Mapping[str, Rig], cells: Sequence[Cell]) -> Iterator[CellResult]:
     """Probe every cell on every backend; yields one judged result a cell."""
+    for rig in rigs.values():
+        rig.prepare(cells)
     for cell in cells:
         yield run_cell(rigs, cell)
 

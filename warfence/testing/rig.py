@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import numpy as np
@@ -19,7 +19,7 @@ from warfence.policy import RULES, Rule
 from warfence.probe import Prober, Scratch
 from warfence.program import ForwardProgram
 from warfence.spec import get
-from warfence.testing.cells import BATCHES, Cell, mode_cases
+from warfence.testing.cells import BATCHES, DONATION, Cell, mode_cases
 from warfence.testing.small import BLOCK, SmallModel, small_drafting
 
 MakeBackend = Callable[[], Backend]
@@ -69,6 +69,15 @@ class Rig:
         forward = self._made[key]
         marker = forward.marker.stage if forward.marker is not None else None
         return PlannedForward(forward, fence.decide(cell.mode.mode, marker is not None)), marker
+
+    def prepare(self, cells: Iterable[Cell]) -> None:
+        """Compile for all these cells before the first is probed: a backend may compile several at once. What fails here fails
+        again, and is reported, when its cell is probed."""
+        for cell in cells:
+            if cell.fence == DONATION and not self.backend.capabilities.guards_writes:
+                continue
+            with suppress(Exception):
+                self.planned(cell)
 
     def prober(self, cell: Cell, marker_after: str | None = None, rules: tuple[Rule, ...] = RULES) -> Prober:
         """A prober of the cell's forward. Its scratch cell lies in a row that no batch uses."""

@@ -1,0 +1,93 @@
+"""The options of `warfence serve`, each with its line of help, in the groups in which --help shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warfence.attention import KINDS
+
+WHAT, HOW, SPEC = "What is served", "How it runs", "Speculative decoding"
+
+Prompts = Annotated[
+    Path | None,
+    typer.Option(help="Text file, one prompt a line.", show_default="40 shipped prompts", rich_help_panel=WHAT),
+]
+Trace = Annotated[
+    Path | None,
+    typer.Option(help="CSV of TIMESTAMP,ContextTokens,GeneratedTokens: real arrivals.", rich_help_panel=WHAT),
+]
+Speed = Annotated[
+    float | None,
+    typer.Option(help="Let the trace's requests arrive this much faster.", show_default="1.0", rich_help_panel=WHAT),
+]
+Limit = Annotated[
+    int | None, typer.Option(help="Serve the first N requests.", show_default="all", rich_help_panel=WHAT)
+]
+MaxNewTokens = Annotated[
+    int | None,
+    typer.Option(
+        help="Most tokens to generate a request.", show_default="48; of a trace, its own", rich_help_panel=WHAT
+    ),
+]
+Temperature = Annotated[float, typer.Option(help="0 is greedy.", rich_help_panel=WHAT)]
+TopP = Annotated[float, typer.Option(help="Draw among the likeliest tokens.", rich_help_panel=WHAT)]
+Seed = Annotated[int, typer.Option(help="Of the draws; the same seed, the same text.", rich_help_panel=WHAT)]
+ModelDirectory = Annotated[
+    Path | None, typer.Option(help="Hugging Face directory.", show_default="the shipped model", rich_help_panel=WHAT)
+]
+
+BackendName = Annotated[str, typer.Option(help="torch, jax, or pkg.mod:attr.", rich_help_panel=HOW)]
+Device = Annotated[str, typer.Option(help="cpu or cuda.", rich_help_panel=HOW)]
+Tables = Annotated[
+    str | None,
+    typer.Option(
+        help="jax: donated (the runtime guards them too) or aliased.", show_default="donated", rich_help_panel=HOW
+    ),
+]
+Fence = Annotated[
+    str,
+    typer.Option(
+        help="fine (wait for the last read), coarse (for the whole forward), self (the host waits for it) or off.",
+        rich_help_panel=HOW,
+    ),
+]
+AllowHazard = Annotated[
+    bool, typer.Option("--allow-hazard", help="Needed by --fence off: texts come out wrong.", rich_help_panel=HOW)
+]
+Attention = Annotated[str, typer.Option(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.", rich_help_panel=HOW)]
+Serial = Annotated[bool, typer.Option("--serial", help="Overlap nothing: the twin.", rich_help_panel=HOW)]
+Rows = Annotated[int, typer.Option(help="Requests in flight at once; others queue.", rich_help_panel=HOW)]
+Slots = Annotated[
+    int | None,
+    typer.Option(help="KV slots, one a token.", show_default="by the model and the rows", rich_help_panel=HOW),
+]
+Mixed = Annotated[
+    bool, typer.Option("--mixed", help="Decoding requests ride along in prefill batches.", rich_help_panel=HOW)
+]
+Idle = Annotated[
+    bool, typer.Option("--idle", help="Launch an idle batch while results are awaited.", rich_help_panel=HOW)
+]
+
+Spec = Annotated[
+    str,
+    typer.Option(help="none, ngram, dflash, eagle, or a plug-in's name. The text is the same.", rich_help_panel=SPEC),
+]
+DraftDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        help="The draft of dflash or eagle, trained for the model.", show_default="the shipped model's",
+        rich_help_panel=SPEC,
+    ),
+]  # fmt: skip
+Block = Annotated[
+    int | None,
+    typer.Option(
+        help="Tokens of a verify: the known one and the proposals.", show_default="the algorithm's or the draft's own",
+        rich_help_panel=SPEC,
+    ),
+]  # fmt: skip
+
+Out = Annotated[Path | None, typer.Option(help="Write one JSON line a finished request to this file.")]
