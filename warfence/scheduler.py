@@ -77,6 +77,7 @@ class Scheduler:
         self._eos_ids, self._on_token, self._forced = eos_ids, on_token, forced_order
         self._launches, self._spec, self._idle = launches, spec, idle
         self._arrivals: list[Request] = []
+        self._untimed: Launch | None = None
 
     def overlapped(self, requests: list[Request]) -> None:
         """Plan batch N+1 while forward N runs. Blocks the host until every request is done."""
@@ -93,7 +94,7 @@ class Scheduler:
             previous = current
             if plan is None and previous is None:
                 self._await_arrival(start)
-        self.timing.total += time.perf_counter() - start
+        self._end(start)
 
     def serial(self, requests: list[Request]) -> None:
         """The twin without overlap: every result is processed before the next plan, so there is nothing to fence."""
@@ -107,7 +108,7 @@ class Scheduler:
             for runner in self.runners.values():
                 runner.mailbox.clear()
             self._process(launch)
-        self.timing.total += time.perf_counter() - start
+        self._end(start)
 
     # -- one step
 
@@ -147,7 +148,8 @@ class Scheduler:
         before = time.perf_counter()
         results = {mode: outputs.result() for mode, outputs in launch.outputs.items()}
         self.timing.blocked += time.perf_counter() - before
-        self._note_device_time(launch)
+        self._note_device_time(self._untimed)  # one launch later: nobody waits for a clock
+        self._untimed = launch
         result, plan = results[launch.plan.mode], launch.plan
         verify = plan.mode is ForwardMode.TARGET_VERIFY
         tokens, margins = result["next_tokens"], result["margin"]
@@ -156,15 +158,15 @@ class Scheduler:
                 continue
             if verify:
                 n = int(result["accept_lens"][i])
+                learned = self._learn(request, tokens[i, :n].tolist(), margins[i, :n].tolist(), tokens.shape[1])
                 self.spec_counts.rows += 1
-                self.spec_counts.tokens += n
-                self._learn(request, tokens[i, :n].tolist(), margins[i, :n].tolist(), tokens.shape[1])
+                self.spec_counts.tokens += learned
             else:
                 self._learn(request, [int(tokens[i])], [float(margins[i])], 1)
         self.planner.flush()
 
-    def _learn(self, request: Request, tokens: list[int], margins: list[float], block: int) -> None:
-        """Hand the tokens of one launch over, up to the request's last one."""
+    def _learn(self, request: Request, tokens: list[int], margins: list[float], block: int) -> int:
+        """Hand the tokens of one launch over, up to the request's last one. Returns how many that were."""
         room = min(request.max_new_tokens, self.planner.limits.context - len(request.prompt)) - len(request.output)
         ends = [i for i, token in enumerate(tokens) if request.stop_at_eos and token in self._eos_ids]
         n = min(len(tokens), room, ends[0] + 1 if ends else len(tokens))
@@ -179,9 +181,10 @@ class Scheduler:
                 self.planner.release(request)
         elif block > 1:
             self.planner.learned(request)
+        return n
 
-    def _note_device_time(self, launch: Launch) -> None:
-        for mode, outputs in launch.outputs.items():
+    def _note_device_time(self, launch: Launch | None) -> None:
+        for mode, outputs in launch.outputs.items() if launch is not None else ():
             if outputs.device_s is not None:
                 self.timing.device[mode.value] = self.timing.device.get(mode.value, 0.0) + outputs.device_s
 
@@ -194,6 +197,11 @@ class Scheduler:
     def _begin(self, requests: list[Request]) -> float:
         self._arrivals = sorted(requests, key=lambda r: (r.arrival_s, r.id), reverse=True)  # popped from the end
         return time.perf_counter()
+
+    def _end(self, start: float) -> None:
+        self.timing.total += time.perf_counter() - start
+        self._note_device_time(self._untimed)
+        self._untimed = None
 
     def _admit(self, start: float) -> bool:
         """Queue what has arrived; True while anything is left to do."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.spec.oracle import Oracle
 from warfence.attention import KINDS
-from warfence.engine import Engine, Summary
+from warfence.engine import Engine, EngineConfig, Summary
 from warfence.model.reference import ReferenceModel
 from warfence.modes import FenceMode
 from warfence.requests import Request
-from warfence.testing.small import SmallModel, first_difference, make_engine, serve, workload
+from warfence.spec import NGRAM
+from warfence.testing.small import SIZES, SmallModel, first_difference, make_engine, serve, workload
 from warfence.testing.strict.backend import StrictBackend
+from warfence.testing.strict.log import writes_before_earlier_reads
 
 SPECS = ("ngram", "dflash", "eagle")
 pytestmark = pytest.mark.slow
@@ -65,6 +68,7 @@ def test_the_text_is_that_of_plain_decoding_behind_every_fence_and_not_without_o
 def test_with_every_kind_of_attention(small: SmallModel, spec: str, kind: str) -> None:
     with engine(small, spec, attention=kind) as made:
         summary = served(made, small)
+        assert writes_before_earlier_reads(made.backend.log) == []
     verified = summary.steps_by_mode["target_verify"]
     owned = verified + summary.steps_by_mode["extend"] if spec == "eagle" else 0
     assert summary.policies.get("none", 0) >= (verified if spec != "dflash" else 0)
@@ -88,6 +92,21 @@ def test_with_another_adversary_without_markers_with_idle_batches_and_with_room(
     if how is ROOM:
         assert (summary.spec["fallbacks"], summary.happened["retractions"]) == (0, 0)
         assert "decode" not in summary.steps_by_mode
+
+
+@pytest.mark.parametrize("promise", ["supports_target_verify_read_done", "supports_prefill_read_done"])
+def test_a_promise_that_is_not_kept_lets_writes_overtake_reads(
+    small: SmallModel, promise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N-grams read once more in the tail. Only what is proposed suffers, so the text stays right: the log shows it."""
+    monkeypatch.setenv("WARFENCE_ENABLE_PREFILL_WAR_READ_DONE", "1")
+    for spec, kept in ((NGRAM, True), (replace(NGRAM, **{promise: True}), False)):
+        backend, config = StrictBackend(), EngineConfig(**SIZES, attention="snapshot")
+        with Engine(config, small.config, small.weights, backend, spec, None, 4) as made:
+            assert len([*made.warm_up()]) == len(made.wanted())
+            served(made, small)
+        overtaken = writes_before_earlier_reads(backend.log)
+        assert {read.name for _, read in overtaken} == (set() if kept else {"ngram_page_table"})
 
 
 @pytest.mark.parametrize("spec", SPECS)

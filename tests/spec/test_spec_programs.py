@@ -10,7 +10,6 @@ import pytest
 from tests.testing.paged import BLOCK, LAYERS, random_draft
 from warfence.attention import KINDS, AttentionBackend, MetadataPlace, make_attention
 from warfence.batch import BatchLayout
-from warfence.engine import Engine, EngineConfig
 from warfence.forwards import FencePlan
 from warfence.model.config import ModelConfig
 from warfence.model.program import build, state_specs
@@ -18,8 +17,6 @@ from warfence.modes import ForwardMode, Region, SharedReadEnds, WarReadDonePolic
 from warfence.policy import decide
 from warfence.program import ForwardProgram
 from warfence.spec import Drafting, get
-from warfence.testing.small import SmallModel
-from warfence.testing.strict.backend import StrictBackend
 
 DECODE, EXTEND, VERIFY, DRAFT_EXTEND, IDLE = (
     ForwardMode.DECODE, ForwardMode.EXTEND, ForwardMode.TARGET_VERIFY, ForwardMode.DRAFT_EXTEND, ForwardMode.IDLE,
@@ -172,6 +169,16 @@ def test_the_drafts_own_launch_reads_the_page_table_once_more_and_nothing_else(k
     assert made.stages[4].attrs["count"] == BLOCK - 1
 
 
+def test_eagle_leaves_hidden_states_only_where_its_draft_comes_next() -> None:
+    keeps = {mode: "eagle_keep" in [s.name for s in program("eagle", mode, "captured").stages] for mode in LAYOUTS}
+    assert keeps == {DECODE: False, VERIFY: True, EXTEND: True, DRAFT_EXTEND: False, IDLE: False}
+    lens = {m: program("eagle", m, "captured").stages for m in (VERIFY, EXTEND)}
+    attrs = {m: next(s.attrs for s in stages if s.name == "eagle_keep") for m, stages in lens.items()}
+    assert attrs == {
+        VERIFY: {"lens": "accept_lens", "verified": True}, EXTEND: {"lens": "extend_lens", "verified": False}
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_verify_gives_what_was_chosen_and_how_much_of_it_counts(spec: str) -> None:
     made = program(spec, VERIFY, "captured")
@@ -194,19 +201,3 @@ def test_the_state_is_all_that_the_programs_use(spec: str) -> None:
     assert made["seq_lens"].shape == (5,)
     assert made.get("draft_tokens", made["seq_lens"]).shape in ((5, BLOCK - 1), (5,))
     assert all(s.shape == (2, 40, 1, 4) for n, s in made.items() if n.startswith("draft_kv"))
-
-
-def test_an_engine_captures_each_launch_that_serving_can_ask_for(small: SmallModel) -> None:
-    sizes = EngineConfig(rows=2, extend_rows=1, chunk=6, context=32, sampled=True, idle=True)
-    draft = random_draft(small.config, "eagle")
-    engine = Engine(sizes, small.config, small.weights, StrictBackend(), get("eagle"), draft, 3)
-    wanted = engine.wanted()
-    assert len(set(wanted)) == len(wanted)
-    drafts = [(layout, sampled) for mode, layout, sampled in wanted if mode is DRAFT_EXTEND]
-    assert drafts == [(BatchLayout(1, 6), False), (BatchLayout(1, 3, 6), False), (BatchLayout(2, 3, 6), False)]
-    assert {(m, s) for m, _, s in wanted} == {
-        *itertools.product((DECODE, EXTEND, VERIFY, IDLE), (False, True)),
-        (DRAFT_EXTEND, False),
-    }
-    assert {layout.draws for mode, layout, _ in wanted if mode is DECODE} == {3}
-    assert engine.limits.block == 3

@@ -140,5 +140,6 @@ def test_an_accepted_run_is_cut_by(cut: str) -> None:
     world.scheduler.overlapped([world.request])
     assert world.heard == world.request.output == expected
     assert world.request.stopped
+    assert world.scheduler.spec_counts.tokens == len(expected), "what was cut off did not count"
     assert world.notes.count("release") == 1, "what is in flight behind its end is surplus"
     assert world.learned_after == []

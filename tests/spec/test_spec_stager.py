@@ -130,6 +130,12 @@ def test_what_a_stager_cannot_bring_about(how: dict[str, Any]) -> None:
     assert policies == ({"pre_replay"} if how.get("mode") is DECODE else {"none"})
 
 
+def test_only_a_prefill_is_asked_about() -> None:
+    asked: list[Batch] = []
+    served = Served(lambda batch: asked.append(batch) is None, mode=DECODE)
+    assert (served.launch(), asked, served.planned.stager) == ("pre_replay", [], None)
+
+
 def test_without_a_stager_the_promise_decides_alone() -> None:
     assert Served(None).launch() == "none"
     assert Served(None, promise=True).launch() == "pre_replay"

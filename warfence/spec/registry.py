@@ -53,7 +53,13 @@ def get(name: str) -> SpecAlgorithm:
         return _REGISTRY[name]
     for entry in entry_points(group=GROUP):
         if entry.name == name:
-            found = entry.load()
+            try:
+                found = entry.load()
+            except Exception as cause:  # of a package that is not ours
+                raise InputError(
+                    f"speculative algorithm '{name}' of '{entry.value}' cannot be loaded ({type(cause).__name__}: {cause}); "
+                    f"mend or uninstall that package"
+                ) from cause
             if not isinstance(found, SpecAlgorithm) or found.name != name:
                 raise InputError(
                     f"entry point '{name}' of group {GROUP} gives {found!r}; it must give a SpecAlgorithm named '{name}'"

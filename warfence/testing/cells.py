@@ -92,9 +92,9 @@ def matrix(modes: tuple[str, ...] = (), attentions: tuple[str, ...] = ()) -> Ite
             continue
         if mode.narrow and attention not in TELLING:
             continue
-        if (not modes or mode.name in modes or mode.mode.value in modes) and (
-            not attentions or attention in attentions
-        ):
+        speculates = mode.mode in (ForwardMode.TARGET_VERIFY, ForwardMode.DRAFT_EXTEND)
+        by_value = mode.mode.value in modes and (mode.spec == "none" or speculates)
+        if (not modes or mode.name in modes or by_value) and (not attentions or attention in attentions):
             yield Cell(mode, attention, marker, fence, batch)
 
 

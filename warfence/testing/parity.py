@@ -57,10 +57,12 @@ class CellResult:
         }  # fmt: skip
 
 
-def blank(cell: Cell, config: ModelConfig, rules: tuple[Rule, ...] = RULES) -> CellResult:
+def blank(
+    cell: Cell, config: ModelConfig, rules: tuple[Rule, ...] = RULES, marker_after: str | None = None
+) -> CellResult:
     """The cell with what the rules say about it, and nothing measured yet."""
     program, fence = program_of(cell, config, rules)
-    stage = fence.marker_stage(cell.mode.mode)
+    stage = marker_after or fence.marker_stage(cell.mode.mode)
     policy = fence.decide(cell.mode.mode, stage is not None).policy
     boundary = program.read_boundary()
     expected = expected_release(cell, program, policy, stage)
@@ -80,7 +82,7 @@ def run_cell(
 ) -> CellResult:
     """Probe one cell on every backend and judge it. A backend that fails fails the cell; its rig is made anew."""
     assert rigs, "run_cell needs at least one rig"
-    result = blank(cell, next(iter(rigs.values())).small.config, rules)
+    result = blank(cell, next(iter(rigs.values())).small.config, rules, marker_after)
     comparable: set[tuple[str, ...]] = set()
     for name, rig in rigs.items():
         try:

@@ -70,14 +70,16 @@ class Rig:
         marker = forward.marker.stage if forward.marker is not None else None
         return PlannedForward(forward, fence.decide(cell.mode.mode, marker is not None)), marker
 
-    def prepare(self, cells: Iterable[Cell]) -> None:
+    def prepare(self, cells: Iterable[Cell], done: Callable[[], object] = lambda: None) -> None:
         """Compile for all these cells before the first is probed: a backend may compile several at once. What fails here fails
-        again, and is reported, when its cell is probed."""
+        again, and is reported, when its cell is probed. done: called after each."""
         for cell in cells:
-            if cell.fence == DONATION and not self.backend.capabilities.guards_writes:
-                continue
-            with suppress(Exception):
-                self.planned(cell)
+            if cell.fence != DONATION or self.backend.capabilities.guards_writes:
+                with suppress(Exception):
+                    self.planned(cell)
+            done()
+        with suppress(Exception):
+            self.backend.lane(FORWARD).synchronize()  # until all are there
 
     def prober(self, cell: Cell, marker_after: str | None = None, rules: tuple[Rule, ...] = RULES) -> Prober:
         """A prober of the cell's forward. Its scratch cell lies in a row that no batch uses."""

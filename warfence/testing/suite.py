@@ -112,6 +112,10 @@ class _Bench:
 
 
 def _cells(plan: Plan, bench: _Bench, watch: Watch) -> Iterator[CellEntry]:
+    wanted = [cell for cell in plan.cells if plan.selection.skip(cell.name) is None]
+    for name, rig in bench.rigs.items():
+        watch.phase(f"compiling for {name}", len(wanted))
+        rig.prepare(wanted, lambda: watch.step(False))
     watch.phase("cells", len(plan.cells))
     for cell in plan.cells:
         why = plan.selection.skip(cell.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
@@ -67,7 +66,7 @@ def _barrier_at_loop_top(self: Scheduler, requests: list[Request]) -> None:
         if previous is not None:
             self._process(previous)
         previous = current
-    self.timing.total += time.perf_counter() - start
+    self._end(start)
 
 
 def _falls_earlier(query: Query, rules: object = None) -> Decision:
