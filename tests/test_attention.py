@@ -10,7 +10,7 @@ from warfence.errors import InputError
 from warfence.model.config import ModelConfig
 from warfence.model.program import build
 from warfence.modes import ForwardMode, Region, SharedReadEnds
-from warfence.spec import SpecAlgorithm, get, register
+from warfence.spec import SpecAlgorithm, get, register, registry
 
 CHILDREN = [SNAPSHOT, CAPTURED, LIVE, UNKNOWN]
 SLIDING = (1, 3)
@@ -65,7 +65,10 @@ def test_an_unknown_kind_names_the_known_ones() -> None:
         make_attention("flash", ())
 
 
-def test_a_plug_in_algorithm_promises_nothing_by_default() -> None:
+def test_a_plug_in_algorithm_promises_nothing_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        registry, "_REGISTRY", dict(registry._REGISTRY)
+    )  # whatever is registered here is gone afterwards
     algorithm = SpecAlgorithm("plug-in-of-a-test")
     assert not algorithm.supports_target_verify_read_done
     assert not algorithm.supports_prefill_read_done

@@ -91,9 +91,9 @@ class Planner:
         """The next batch, with its table writes enqueued; None when nothing can run before more results are known."""
         self._release_ended()
         plan = self._plan_extend() or self._plan_verify() or self._plan_decode()
-        if plan is None and self.running and not any(r.flying for r in self.running):
-            self._retract(self.running[-1])  # half-prefilled requests hold every slot: the youngest gives way
-            plan = self._plan_extend()
+        if plan is None and not any(r.flying for r in self.running):
+            plan = self._make_room()
+        self.counts.fallbacks += plan is not None and plan.mode is DECODE and self.limits.block > 1
         self.held.flush(on_plan_lane=plan is not None and plan.mode is VERIFY)
         return plan
 
@@ -158,7 +158,6 @@ class Planner:
         for request in decoding:
             self.held.evict(request)
         if not self.held.room_for(sum(self.held.missing(r, r.cached + r.slack + block) for r in decoding)):
-            self.counts.fallbacks += 1
             return None
         for request in decoding:
             self.held.hold(request, request.cached + request.slack + block)
@@ -221,6 +220,14 @@ class Planner:
         for request in [r for r in self.running if r.phase is Phase.DECODE]:
             if request.is_full(self.limits.context):
                 self.release(request)
+
+    def _make_room(self) -> Plan | None:
+        """Half-prefilled requests hold every slot: the youngest give way, one after the other, until one can go on."""
+        for request in reversed(list(self.running)):
+            self._retract(request)
+            if (plan := self._plan_extend()) is not None:
+                return plan
+        return None
 
     def _retract(self, request: Request) -> None:
         """Take row and slots back; the request waits at the front and is prefilled again, its known tokens included."""

@@ -55,21 +55,20 @@ def test_people_read_one_table_and_a_verdict(capsys: pytest.CaptureFixture[str])
     assert streams.err == ""
     lines = [" ".join(line.split()) for line in streams.out.splitlines()]
     for expected in (
-        "Where a table write lands, on strict (cpu): 24 cells",
+        "Where a table write lands, on strict (cpu): 12 cells",
         "captured swa_translate = sample end - - ✓ 4",
-        "captured swa_translate = draft_context end - - ✓ 4",
         "snapshot swa_translate = = end - - ✓ 4",
-        "strict, in 8 cells: tables are written in place; only the fence protects them",
+        "strict, in 4 cells: tables are written in place; only the fence protects them",
         "Laws on strict: 15 of 15 held",
     ):
         assert expected in lines
     assert "caught by the law that forbids them" in streams.out
-    assert lines[-1].startswith("16 cells on strict are as the rules say; ")
+    assert lines[-1].startswith("8 cells on strict are as the rules say; ")
 
 
 def test_two_backends_are_compared_and_named_apart(capsys: pytest.CaptureFixture[str], liars: str) -> None:
     assert main([*NO_LAWS, "--backend", f"{liars}:Twin"]) == 0
-    assert "parity: strict and liars:Twin release at the same stage in all 8 cells compared" in capsys.readouterr().out
+    assert "parity: strict and liars:Twin release at the same stage in all 4 cells compared" in capsys.readouterr().out
 
 
 def test_json_to_stdout_is_alone_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,8 +85,8 @@ def test_json_to_stdout_is_alone_there(capsys: pytest.CaptureFixture[str]) -> No
 def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = {kind: tmp_path / f"out.{kind}" for kind in ("json", "junit", "html")}
     assert main([*NO_LAWS, *(word for kind, path in paths.items() for word in (f"--{kind}", str(path)))]) == 0
-    assert len(json.loads(paths["json"].read_text())["cells"]) == 12
-    assert parse(paths["junit"]).getroot().get("tests") == "12"
+    assert len(json.loads(paths["json"].read_text())["cells"]) == 6
+    assert parse(paths["junit"]).getroot().get("tests") == "6"
     assert paths["html"].read_text().startswith("<!doctype html>")
     assert capsys.readouterr().out.count("Written: ") == 3
 
@@ -98,7 +97,7 @@ def test_a_lie_fails_with_a_sentence_and_one(capsys: pytest.CaptureFixture[str],
     assert "✗ decode / captured / marker / fine / batch 1: nothing measured on unmarked" in streams.out
     assert "the backend declares external_markers, but 'decode/captured/1x1' compiled with marker_after=" in streams.out
     assert "strict: = / unmarked: error" not in streams.out
-    assert streams.err == "error: no parity: 4 cells failed\n"
+    assert streams.err == "error: no parity: 2 cells failed\n"
 
 
 def test_a_backend_that_does_not_start_is_told_once(capsys: pytest.CaptureFixture[str], liars: str) -> None:
@@ -107,7 +106,7 @@ def test_a_backend_that_does_not_start_is_told_once(capsys: pytest.CaptureFixtur
     assert streams.out.count("it does not start: RuntimeError: no such driver (liars.py, line ") == 1
     assert "    The same: decode / captured / marker / coarse / batch 1; " in streams.out
     assert "    The same: 2-release-at-boundary; " in streams.out
-    assert streams.err == "error: no parity: 12 cells, 15 laws failed; nothing was measured on stillborn\n"
+    assert streams.err == "error: no parity: 6 cells, 15 laws failed; nothing was measured on stillborn\n"
 
 
 def test_skips_and_expected_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +120,7 @@ def test_skips_and_expected_failures(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "Laws on strict: 14 of 15 held; 15-tokens not run (slow)\n" in streams.out
     assert streams.err == "error: no parity: 1 cell, 1 law failed\n"
     assert [cell["status"] for cell in json.loads(out.read_text())["cells"]] == [
-        "xpassed", "skipped", "not applicable", *3 * ("passed", "passed", "not applicable"),
+        "xpassed", "skipped", "not applicable", "passed", "passed", "not applicable",
     ]  # fmt: skip
 
 
@@ -129,7 +128,7 @@ def test_an_expected_failure_that_fails_is_right(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], liars: str
 ) -> None:
     xfails = tmp_path / "xfails.txt"
-    xfails.write_text("decode* / captured / marker / * # it plants nothing\n")
+    xfails.write_text("decode / captured / marker / * # it plants nothing\n")
     command = [*NO_LAWS, "--backend", f"{liars}:Unmarked", "--xfails-file", str(xfails)]
     skips = tmp_path / "skips.txt"
     skips.write_text("* / donation / * # measured nowhere\n")

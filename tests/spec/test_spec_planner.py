@@ -128,7 +128,6 @@ def test_a_block_that_finds_no_slots_falls_back_to_plain_decoding_and_is_counted
     assert made.counts.retractions == 0
 
 
-@pytest.mark.xfail(reason="warfence/planner.py counts a fallback where the plain decode then finds no slot either")
 def test_a_step_that_finds_no_slot_even_for_one_token_is_no_fallback() -> None:
     loop = Loop(replace(LIMITS, slots=22), [(10, 10)], lambda low, high: 5 if low == 0 else min(high, 2))
     loop.run()

@@ -48,6 +48,10 @@ def load_draft(directory: Path, config: ModelConfig, algorithm: str) -> Draft:
     taps = raw.get("taps", [])
     if not isinstance(taps, list) or not all(isinstance(t, int) and 0 <= t < config.layers for t in taps):
         raise InputError(f"{where}: taps is {taps!r}; allowed are layers of the model, 0 to {config.layers - 1}")
+    if algorithm == "dflash" and not taps:
+        raise InputError(f"{where}: taps is empty; a dflash draft takes the output of at least one layer of the model")
+    if algorithm == "eagle" and layers != 1:
+        raise InputError(f"{where}: layers is {layers}; an eagle draft has 1")
     verify_checksums(directory)
     weights: Weights = {}
     for path in sorted(directory.glob("*.safetensors")):
@@ -86,9 +90,9 @@ def check_weights(where: str, weights: Weights, shapes: Mapping[str, tuple[int, 
 
 def _check_sizes(where: str, raw: Mapping[str, Any], config: ModelConfig) -> None:
     for name in _SIZES:
-        if name in raw and raw[name] != getattr(config, name):
+        if raw.get(name) != getattr(config, name):
             raise InputError(
-                f"{where}: {name} is {raw[name]!r}, and that of model '{config.name}' is {getattr(config, name)}; a draft "
+                f"{where}: {name} is {raw.get(name)!r}, and that of model '{config.name}' is {getattr(config, name)}; a draft "
                 f"fits only the model that it was trained for"
             )
 

@@ -62,8 +62,8 @@ def blank(
 ) -> CellResult:
     """The cell with what the rules say about it, and nothing measured yet."""
     program, fence = program_of(cell, config, rules)
-    stage = marker_after or fence.marker_stage(cell.mode.mode)
-    policy = fence.decide(cell.mode.mode, stage is not None).policy
+    stage = fence.marker_stage(cell.mode.mode)
+    policy = fence.decide(cell.mode.mode, (marker_after or stage) is not None).policy
     boundary = program.read_boundary()
     expected = expected_release(cell, program, policy, stage)
     return CellResult(cell, boundary.name if boundary else "none", policy.value, expected)

@@ -58,7 +58,7 @@ class Bench:
     def spec_engine(self) -> Engine:
         """An engine that speculates with a draft of its own: two runners, three lanes. Small, since it is compiled for this."""
         if self._spec_engine is None:
-            self._spec_engine = make_engine(self.small, self._make_backend(), "eagle", rows=2, extend_rows=1)
+            self._spec_engine = make_engine(self.small, self._make_backend(), "eagle", rows=1, extend_rows=1)
         return self._spec_engine
 
     @property
