@@ -26,7 +26,7 @@ demo: $(STAMP) ## Serve one workload on both backends and compare their tokens
 # One thread a library: the lanes bring their own threads, and two workers share the cores.
 test: export OMP_NUM_THREADS = 1
 # Nearly all of a JAX test is compiling small programs; what they compute and when does not depend on this.
-test: export XLA_FLAGS ?= --xla_backend_optimization_level=0
+test: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 test: $(STAMP) ## Run every test (ARGS='-k fence' to choose); what needs a GPU skips itself where there is none
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 

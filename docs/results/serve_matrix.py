@@ -1,8 +1,9 @@
-"""Serves the 40 prompts with every attention kind and fence on the named backends and prints a Markdown table.
+"""Serves the 40 prompts with every attention kind, fence and speculative algorithm and prints a Markdown table.
 
     python docs/results/serve_matrix.py torch:cuda jax:cuda torch:cpu > docs/results/NAME.md
 
-All rows must show the same digest: tokens do not depend on backend, device, attention or fence.
+All rows must show the same digest: tokens do not depend on backend, device, attention, fence or speculation. `verify`: mean
+tokens that a verified row brought, the model's own choice included. Give `--spec` to serve the speculative cases only.
 """
 
 from __future__ import annotations
@@ -18,11 +19,20 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from warfence.attention import KINDS
 from warfence.backends import load
 from warfence.engine import Engine, EngineConfig
-from warfence.model import ASSETS, load_model
+from warfence.model import ASSETS, Model, load_model
 from warfence.modes import FenceMode
 from warfence.requests import Request
+from warfence.spec import get
+from warfence.spec.draft import load_draft
 
 RUNS = {"fine": {"fence": FenceMode.FINE}, "coarse": {"fence": FenceMode.COARSE}, "serial": {"serial": True}}
+PLAIN = [("none", attention) for attention in KINDS]
+SPECULATIVE = [
+    (spec, attention) for spec in ("ngram", "dflash", "eagle") for attention in ("captured", "snapshot", "segmented")
+]
+COLUMNS = (
+    "backend|device|spec|attention|run|tokens|digest|steps|per step|verify|fine|coarse|policies|tokens/s|host us/step"
+)
 
 
 def versions() -> str:
@@ -44,41 +54,49 @@ def device_name(backend: str, device: str) -> str:
     return torch.cuda.get_device_name(0)
 
 
-def main(targets: list[str]) -> int:
+def engine(name: str, device: str, spec: str, attention: str, model: Model) -> Engine:
+    algorithm = get(spec)
+    draft = load_draft(ASSETS / spec, model.config, spec) if algorithm.needs_draft else None
+    return Engine(
+        EngineConfig(attention=attention), model.config, model.weights, load(name)(device=device), algorithm, draft
+    )
+
+
+def main(arguments: list[str]) -> int:
+    targets = [a for a in arguments if not a.startswith("--")] or ["torch:cpu", "jax:cpu"]
+    cases = SPECULATIVE if "--spec" in arguments else [*PLAIN, *SPECULATIVE]
     model = load_model()
     prompts = (ASSETS / "prompts.txt").read_text().splitlines()
     print(f"# Serving {len(prompts)} prompts, 48 new tokens each, greedy\n")
     print(
-        f"{datetime.date.today()}; {versions()}; command: `python docs/results/serve_matrix.py {' '.join(targets)}`\n"
+        f"{datetime.date.today()}; {versions()}; command: `python docs/results/serve_matrix.py {' '.join(arguments)}`\n"
     )
-    print(
-        "| backend | device | attention | run | tokens | digest | fine | coarse | policies | tokens/s | host us/step |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print(f"| {COLUMNS.replace('|', ' | ')} |")
+    print(f"|{' --- |' * len(COLUMNS.split('|'))}")
     digests = set()
     for target in targets:
         name, _, device = target.partition(":")
-        for attention in KINDS:
-            backend = load(name)(device=device)
-            with Engine(EngineConfig(attention=attention), model.config, model.weights, backend) as engine:
-                for _ in engine.warm_up():
+        for spec, attention in cases:
+            with engine(name, device, spec, attention, model) as served:
+                for _ in served.warm_up():
                     pass
-                made = backend.compilations
+                made = served.backend.compilations
                 for run, how in RUNS.items():
                     requests = [Request(i, tuple(model.tokenizer.encode(p)), 48) for i, p in enumerate(prompts)]
-                    s = engine.run(requests, **how)
-                    assert backend.compilations == made, "compiled after warm-up"
+                    s = served.run(requests, **how)
+                    assert served.backend.compilations == made, "compiled after warm-up"
                     digests.add(s.tokens_sha256)
-                    policies = ", ".join(f"{k} {v}" for k, v in s.policies.items())
-                    print(
-                        f"| {name} | {device_name(name, device)} | {attention} | {run} | {s.generated_tokens} | "
-                        f"`{s.tokens_sha256[:16]}` | {s.barriers['fine']} | {s.barriers['coarse']} | {policies} | "
-                        f"{s.generated_tokens / s.seconds:.0f} | {s.host_us_per_step:.0f} |",
-                        flush=True,
-                    )
+                    verify = f"{s.spec['tokens'] / s.spec['rows']:.2f}" if s.spec["rows"] else ""
+                    cells = [
+                        name, device_name(name, device), spec, attention, run, s.generated_tokens,
+                        f"`{s.tokens_sha256[:16]}`", s.steps, f"{s.generated_tokens / s.steps:.1f}", verify,
+                        s.barriers["fine"], s.barriers["coarse"], ", ".join(f"{k} {v}" for k, v in s.policies.items()),
+                        f"{s.generated_tokens / s.seconds:.0f}", f"{s.host_us_per_step:.0f}",
+                    ]  # fmt: skip
+                    print(f"| {' | '.join(map(str, cells))} |", flush=True)
     print(f"\n{'All digests are equal.' if len(digests) == 1 else f'DIFFERENT DIGESTS: {sorted(digests)}'}")
     return len(digests) != 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ["torch:cpu", "jax:cpu"]))
+    sys.exit(main(sys.argv[1:]))

@@ -48,11 +48,16 @@ def write_model(path: Path, **changes: object) -> Path:
     return path
 
 
+def sizes_of(config: ModelConfig) -> dict[str, int]:
+    """What the config of a draft says of the model that it was made for."""
+    return {n: getattr(config, n) for n in ("hidden", "vocab", "heads", "kv_heads", "head_dim", "ffn")}
+
+
 def write_draft(path: Path, algorithm: str, /, model: ModelConfig | None = None, **changes: object) -> Path:
     """A draft of random weights, for the tiny model unless told otherwise, with blocks of four tokens."""
     config = model or from_hf(CONFIG)
     layers, taps = (1, (0, 1)) if algorithm == "dflash" else (1, ())
-    raw = {"algorithm": algorithm, "block": 4, "layers": layers, "taps": taps, "hidden": config.hidden} | changes
+    raw = {"algorithm": algorithm, "block": 4, "layers": layers, "taps": taps, **sizes_of(config)} | changes
     path.mkdir(exist_ok=True)
     (path / "config.json").write_text(json.dumps(raw))
     rng = np.random.default_rng(1)
