@@ -27,7 +27,7 @@ from warfence_jax.segments import cut
 from warfence_jax.tables import Tables
 from warfence_jax.tokens import Joints
 
-TABLES = ("donated", "aliased")
+TABLES = ("donated", "aliased", "copied")
 UNGUARDED = "aliased tables are host memory that is written in place; only the fence protects them"
 ONE_THREAD = (
     "the CPU client runs what one thread dispatches in order: no write overtakes a forward; leave threaded=True"
@@ -38,7 +38,8 @@ class JaxBackend:
     """Implements `warfence.backend.Backend`.
 
     device: "cpu", or "gpu" = "cuda". tables: "donated" (the runtime guards writes too) or "aliased" (only the fence
-    does). threaded: each lane dispatches on its own thread. False: in the caller's, which then pays for each dispatch,
+    does), or "copied" (each write makes a new array and leaves the old one to its readers: to measure what donation saves).
+    threaded: each lane dispatches on its own thread. False: in the caller's, which then pays for each dispatch,
     and on a GPU waits for the forward where a barrier is coarse (`warfence_jax.lanes` says why). Gates need threads, so
     the first gated forward starts them.
     """
@@ -63,11 +64,11 @@ class JaxBackend:
         self._params: dict[str, Array] = {}
         self.state: dict[str, Array] = {}
         overlaps = self._threaded or self.devices.split
-        reasons = {} if tables == "donated" else {"guards_writes": UNGUARDED}
+        reasons = {"guards_writes": UNGUARDED} if tables == "aliased" else {}
         reasons |= {} if overlaps else {"precise_release": ONE_THREAD}
         self.capabilities = Capabilities(
             external_markers=True,
-            guards_writes=tables == "donated",
+            guards_writes=tables != "aliased",
             gates=True,
             precise_release=overlaps,
             reasons=reasons,
@@ -85,7 +86,9 @@ class JaxBackend:
     def tables(self, specs: Mapping[str, ArraySpec]) -> Tables:
         device = self.devices.tables
         made: Tables = (
-            DonatedTables(specs, device, self._compiler) if self._kind == "donated" else AliasedTables(specs, device)
+            AliasedTables(specs, device)
+            if self._kind == "aliased"
+            else DonatedTables(specs, device, self._compiler, donate=self._kind == "donated")
         )
         self._tables = made
         return made
@@ -106,7 +109,8 @@ class JaxBackend:
                 lane.use_thread()
         specs = self._tables.specs if self._tables is not None else {}
         tables = {n: on(self.devices.tables, s.shape, s.dtype) for n, s in specs.items()}
-        builder = Builder(program, self._compiler, gates, split=self.devices.split)
+        # With a gate at every position it is there to be probed, and nobody will run it often.
+        builder = Builder(program, self._compiler, gates, split=self.devices.split, quick=gated is True)
         executables = [
             builder.build(
                 segment,

@@ -24,8 +24,9 @@ _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+), \{\}, (?:may|must)-alias\)")
 # Executables of this process by the text that they were compiled from (without its name) and their device: forwards of
 # several attention kinds and fences share most of theirs, and an executable holds no state. What calls back is not
 # shared: the text names a callback by its index in its own program, so the gates of two forwards read alike.
-_MADE: OrderedDict[tuple[str, str], Making] = OrderedDict()
+_MADE: OrderedDict[tuple[str, str, bool], Making] = OrderedDict()
 MOST_KEPT = 512
+QUICK = {"xla_backend_optimization_level": 0}
 _POOL = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="warfence-compile")
 CALLBACK = "callback"  # in the name of every custom call of JAX that calls back
 
@@ -35,8 +36,8 @@ class Making:
 
     __slots__ = ("_compiled", "_future")
 
-    def __init__(self, lowered: Lowered) -> None:
-        self._future: Future[Compiled] = _POOL.submit(lowered.compile)
+    def __init__(self, lowered: Lowered, options: dict[str, int] | None) -> None:
+        self._future: Future[Compiled] = _POOL.submit(lowered.compile, options)
         self._compiled: Compiled | None = None
 
     def get(self) -> Compiled:
@@ -62,12 +63,17 @@ class Compiler:
         ]
 
     def compile(
-        self, name: str, run: Callable[..., object], arguments: Sequence[ShapeDtypeStruct], donate: Sequence[int] = ()
+        self,
+        name: str,
+        run: Callable[..., object],
+        arguments: Sequence[ShapeDtypeStruct],
+        donate: Sequence[int] = (),
+        quick: bool = False,
     ) -> tuple[Making, tuple[ShapeDtypeStruct, ...]]:
         """Compile `run(*arguments)`, which returns arrays. Unused arguments are kept: the runtime waits for them.
 
         float32 products are exact to float32 on every device. Returns the executable, which may be in the making, and the
-        shapes of its results. What fails while `run` is traced is raised here.
+        shapes of its results. What fails while `run` is traced is raised here. quick: spend no time on making it fast.
         """
 
         def named(*given: Array) -> object:
@@ -77,10 +83,10 @@ class Compiler:
         with jax.default_matmul_precision("highest"):
             lowered = jax.jit(named, donate_argnums=tuple(donate), keep_unused=True).lower(*arguments)
         text = lowered.as_text().partition("\n")[2]
-        key = (text, str(arguments[0].sharding if arguments else ""))
+        key = (text, str(arguments[0].sharding if arguments else ""), quick)
         making = _MADE.get(key)
         if making is None:
-            making = Making(lowered)
+            making = Making(lowered, QUICK if quick else None)
             self.compilations += 1
             if CALLBACK not in text:
                 _MADE[key] = making

@@ -34,16 +34,24 @@ NOWHERE = np.iinfo(np.int32).max  # an index that every scatter drops
 
 
 class DonatedTables:
-    """Tables whose writes take the memory over (`warfence.backend.SharedTables`)."""
+    """Tables whose writes take the memory over (`warfence.backend.SharedTables`).
 
-    def __init__(self, specs: Mapping[str, ArraySpec], device: Device, compiler: Compiler) -> None:
+    donate=False: a write makes a new array instead, whole, and the readers of the old one keep it.
+    """
+
+    def __init__(
+        self, specs: Mapping[str, ArraySpec], device: Device, compiler: Compiler, *, donate: bool = True
+    ) -> None:
         self.specs = specs
+        self._donate = donate
         self.held = 0  # writes that a reader held although no wait of the lane covered it: what the fence forgot
         self.refused = 0  # dead handles
         self.copied = 0  # writes whose donation the runtime did not take: safe by copy
         self._device = device
         self._current = {n: Version(n, 0, handle=zeros(s, device)) for n, s in specs.items()}
-        self._writes = {n: {b: _compile_write(n, s, b, device, compiler) for b in BUCKETS} for n, s in specs.items()}
+        self._writes = {
+            n: {b: _compile_write(n, s, b, device, compiler, donate) for b in BUCKETS} for n, s in specs.items()
+        }
 
     def capture(self, lane: JaxLane, names: Iterable[str]) -> dict[str, Version]:
         versions = {n: self._current[n] for n in names}
@@ -62,8 +70,8 @@ class DonatedTables:
         old = self._current[name]
         # What held the write of another lane holds this one as well, through it; an own one was counted then.
         readers = old.readers if old.lane == lane.name else [*old.readers, *old.behind]
-        self.held += not all(lane.covers(reader) for reader in readers)
-        for before in (*old.readers, old.promise):
+        self.held += self._donate and not all(lane.covers(reader) for reader in readers)
+        for before in (*old.readers, old.promise) if self._donate else (old.promise,):
             if before is not None:
                 lane.await_dispatch(before)
         new = Version(name, old.number + 1)
@@ -103,10 +111,10 @@ class DonatedTables:
     def report(self) -> Mapping[str, object]:
         versions = {n: v.number for n, v in self._current.items()}
         did = {"writes_held": self.held, "writes_copied": self.copied, "refused": self.refused}
-        return {"tables": "donated", "versions": versions, **did}
+        return {"tables": "donated" if self._donate else "copied", "versions": versions, **did}
 
 
-def _compile_write(name: str, spec: ArraySpec, bucket: int, device: Device, compiler: Compiler) -> Making:
+def _compile_write(name: str, spec: ArraySpec, bucket: int, device: Device, compiler: Compiler, donate: bool) -> Making:
     """The executable that writes up to `bucket` cells: (table, [cells, values], order, wait) -> (table, token)."""
 
     def write(table: Array, padded: Array, order: Array, wait: Array) -> tuple[Array, Array]:
@@ -115,4 +123,4 @@ def _compile_write(name: str, spec: ArraySpec, bucket: int, device: Device, comp
 
     scalar = on(device, (), np.int32)
     arguments = [on(device, spec.shape, spec.dtype), on(device, (2, bucket), np.int32), scalar, scalar]
-    return compiler.compile(f"write {name} {bucket}", write, arguments, donate=[0])[0]
+    return compiler.compile(f"write {name} {bucket}", write, arguments, donate=[0] if donate else [])[0]

@@ -50,11 +50,15 @@ class Executable:
 class Builder:
     """Builds the executables of one program, in order: shapes and places of values come from the segments before.
 
-    split: the tables' device is not the compute device, so what crosses travels as one vector of words.
+    split: the tables' device is not the compute device, so what crosses travels as one vector of words. quick: no time is
+    spent on making it fast.
     """
 
-    def __init__(self, program: ForwardProgram, compiler: Compiler, gates: HostGates | None, *, split: bool) -> None:
+    def __init__(
+        self, program: ForwardProgram, compiler: Compiler, gates: HostGates | None, *, split: bool, quick: bool
+    ) -> None:
         self._program, self._compiler, self._gates, self._split = program, compiler, gates, split
+        self._quick = quick
         self._shapes = {BATCH: ShapeDtypeStruct((program.layout.words,), np.int32)}
         self._layouts: dict[str, Fields] = {BATCH: program.layout.fields}
         self._source = dict.fromkeys(program.layout.fields, BATCH)  # value -> itself, or the words that hold it now
@@ -87,7 +91,7 @@ class Builder:
         first = len(segment.tables) + len(takes)
         donated = range(first, first + len(segment.state))
         name = f"{self._program.name}/{segment.label}"
-        making, results = self._compiler.compile(name, body.function(self._gates), arguments, donated)
+        making, results = self._compiler.compile(name, body.function(self._gates), arguments, donated, self._quick)
         self._shapes.update(zip(body.gives, results, strict=False))
         self._source |= dict(zip(body.gives, body.gives, strict=True))
         for words, layout in body.layouts_made.items():

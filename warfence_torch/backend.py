@@ -15,22 +15,31 @@ from warfence.lanes import WorkerLane
 from warfence.program import ForwardProgram, Gated
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.forward_host import HostForward
+from warfence_torch.fresh import FreshStaging
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, distinct_stream
+from warfence_torch.staging import PinnedRing
 from warfence_torch.tables import CudaTables, HostTables, make_arrays
 
 DEVICES = ("cpu", "cuda")
+STAGING: dict[str, type[PinnedRing | FreshStaging]] = {"ring": PinnedRing, "fresh": FreshStaging}
+NO_STAGING = "staging is pinned memory on the way to a GPU; on the CPU nothing is staged"
 NO_EXTERNAL_EVENTS = "this torch has no torch.cuda.Event(external=True); torch >= 2.8 has it"
 
 
 class TorchBackend:
     """Implements `warfence.backend.Backend`. device: "cpu" or "cuda". external_markers=False plays a device without
-    external events, so that the policy degrades (policy case 16)."""
+    external events, so that the policy degrades (policy case 16). staging: "ring" (pinned memory that is used again) or, to
+    measure what that saves, "fresh" (new pinned memory for each upload)."""
 
     name = "torch"
 
-    def __init__(self, device: str = "cpu", *, external_markers: bool = True) -> None:
+    def __init__(self, device: str = "cpu", *, external_markers: bool = True, staging: str = "ring") -> None:
         if device not in DEVICES:
             raise InputError(f"backend torch: unknown device '{device}'; choose one of: {', '.join(DEVICES)}")
+        if staging not in STAGING:
+            raise InputError(f"backend torch: unknown staging '{staging}'; choose one of: {', '.join(STAGING)}")
+        if device == "cpu" and staging != "ring":
+            raise InputError(f"backend torch: {NO_STAGING}")
         if device == "cuda" and not torch.cuda.is_available():
             raise InputError(
                 "backend torch: no CUDA device here (torch.cuda.is_available() is False); use --device cpu"
@@ -38,6 +47,7 @@ class TorchBackend:
         self.device = device
         self.compilations = 0
         self._allow_markers = external_markers
+        self._make_staging = STAGING[staging]
         self._lanes: dict[str, WorkerLane | CudaLane] = {}
         self._tables: HostTables | CudaTables | None = None
         self._params: dict[str, Tensor] = {}
@@ -74,7 +84,7 @@ class TorchBackend:
         return self._lanes[name]
 
     def tables(self, specs: Mapping[str, ArraySpec]) -> HostTables | CudaTables:
-        self._tables = CudaTables(specs) if self.device == "cuda" else HostTables(specs)
+        self._tables = CudaTables(specs, self._make_staging) if self.device == "cuda" else HostTables(specs)
         self._settle_device()
         return self._tables
 
@@ -93,7 +103,7 @@ class TorchBackend:
         self.compilations += 1
         if isinstance(lane, CudaLane):
             source = marker if isinstance(marker, CudaEventSource) else None
-            return CudaForward(program, lane, fixed, source, marker_after, gated, self._pool)
+            return CudaForward(program, lane, fixed, source, marker_after, gated, self._pool, self._make_staging)
         return HostForward(program, lane, fixed, marker_after if marker else None, gated)
 
     def state_to_host(self, name: str) -> np.ndarray:

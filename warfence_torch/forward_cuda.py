@@ -20,6 +20,7 @@ from warfence.errors import StageError
 from warfence.kernels import bind
 from warfence.modes import Region
 from warfence.program import ForwardProgram, Gated, Step
+from warfence_torch.fresh import FreshStaging
 from warfence_torch.gates_cuda import CudaGates
 from warfence_torch.kernels import KERNELS
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
@@ -35,7 +36,7 @@ class CudaForward:
 
     def __init__(
         self, program: ForwardProgram, lane: CudaLane, fixed: Mapping[str, Tensor], marker: CudaEventSource | None,
-        marker_after: str | None, gated: Gated, pool: object,
+        marker_after: str | None, gated: Gated, pool: object, make_staging: type[PinnedRing | FreshStaging] = PinnedRing,
     ) -> None:  # fmt: skip
         self.program = program
         self.marker = Marker(marker_after) if marker is not None and marker_after is not None else None
@@ -43,7 +44,7 @@ class CudaForward:
         self._marker_source = marker
         self._lane = lane
         self._words = torch.zeros(program.layout.words, dtype=torch.int32, device="cuda")
-        self._staging = PinnedRing(program.layout.words)
+        self._staging = make_staging(program.layout.words)
         self._workspace: dict[str, Tensor] = {}
         self._fixed = fixed
         self._output_kinds: list[OutputKind] = []

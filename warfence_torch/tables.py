@@ -13,6 +13,7 @@ from torch import Tensor
 from warfence.backend import PLAN, SCHEDULE, ArraySpec
 from warfence.errors import InputError
 from warfence.lanes import WorkerLane
+from warfence_torch.fresh import FreshStaging
 from warfence_torch.lanes_cuda import CudaLane
 from warfence_torch.staging import PinnedRing
 
@@ -30,22 +31,25 @@ def make_arrays(specs: Mapping[str, ArraySpec], device: str) -> dict[str, Tensor
 class WriteStaging:
     """What one lane's writes pass through: pinned memory, and words on the device. Never another lane's."""
 
-    ring: PinnedRing
+    ring: PinnedRing | FreshStaging
     device_words: Int32[Tensor, " n"]
 
     @classmethod
-    def make(cls, words: int) -> WriteStaging:
-        return cls(PinnedRing(words, depth=WRITES_AHEAD), torch.empty(words, dtype=torch.int32, device="cuda"))
+    def make(cls, words: int, make_staging: type[PinnedRing | FreshStaging] = PinnedRing) -> WriteStaging:
+        return cls(make_staging(words, depth=WRITES_AHEAD), torch.empty(words, dtype=torch.int32, device="cuda"))
 
 
 class CudaTables:
     """Tables on the device; a write is one upload of (cells, values) and one scatter on the lane's stream."""
 
-    def __init__(self, specs: Mapping[str, ArraySpec]) -> None:
+    def __init__(
+        self, specs: Mapping[str, ArraySpec], make_staging: type[PinnedRing | FreshStaging] = PinnedRing
+    ) -> None:
+        self._make_staging = make_staging
         self.arrays = make_arrays(specs, "cuda")
         self._flat = {n: t.view(-1) for n, t in self.arrays.items()}
         # Made before the first step: to allocate pinned memory may wait for a device that stands at a gate.
-        self._staging = {lane: WriteStaging.make(LEAST_WORDS) for lane in (SCHEDULE, PLAN)}
+        self._staging = {lane: WriteStaging.make(LEAST_WORDS, make_staging) for lane in (SCHEDULE, PLAN)}
 
     def write(self, lane: CudaLane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
         flat = self._flat.get(name)
@@ -70,7 +74,7 @@ class CudaTables:
         staging = self._staging.get(lane.name)
         if staging is None or staging.device_words.numel() < words:
             lane.synchronize()
-            staging = WriteStaging.make(max(LEAST_WORDS, 1 << (words - 1).bit_length()))
+            staging = WriteStaging.make(max(LEAST_WORDS, 1 << (words - 1).bit_length()), self._make_staging)
             self._staging[lane.name] = staging
         return staging
 

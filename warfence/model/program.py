@@ -12,6 +12,7 @@ Ops, for kernel writers (B rows, Q queries, C context, W window, S = W-1+Q, D hi
 | stage_inputs | tokens [B,Q] (first token from the relay where from_relay), positions [B,Q] = prefix_lens + 0..Q-1 |
 | page_table | page_table [B,C] = req_to_token[req_pool_indices] |
 | swa_translate | swa_table [B,S]: sliding slots of positions from prefix_lens-(W-1) (0: none); swa_out_cache_loc |
+| copy_tables | each table of attrs["tables"], copied whole; later stages take the copies. For measuring (`warfence.bench`) |
 | embed | hidden [B,Q,D] |
 | layer | hidden [B,Q,D]; writes K and V of the new tokens at out_cache_loc (or swa_out_cache_loc), then attends |
 | logits | logits [B,V] of the last new token of each row |

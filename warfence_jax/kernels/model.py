@@ -44,6 +44,11 @@ def swa_translate(env: Env, attrs: Attrs) -> dict[str, Array]:
     return {"swa_table": table, "swa_out_cache_loc": full_to_swa.at[0, out].get(mode=IN_BOUNDS)}
 
 
+def copy_tables(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """Private copies of whole tables, under their names: what later stages take instead of reading (for measuring)."""
+    return {name: jnp.copy(env[name]) for name in attrs["tables"]}
+
+
 def embed(env: Env, attrs: Attrs) -> dict[str, Array]:
     """Token embeddings."""
     return {"hidden": env["embed"].at[env["tokens"]].get(mode=IN_BOUNDS)}
@@ -111,6 +116,7 @@ KERNELS: dict[str, Kernel] = {
     "stage_inputs": stage_inputs,
     "page_table": page_table,
     "swa_translate": swa_translate,
+    "copy_tables": copy_tables,
     "embed": embed,
     "layer": layer,
     "logits": logits,

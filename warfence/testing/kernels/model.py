@@ -53,6 +53,11 @@ def swa_translate(env: Env, attrs: Attrs) -> dict[str, Array]:
     return {"swa_table": table, "swa_out_cache_loc": full_to_swa[out]}
 
 
+def copy_tables(env: Env, attrs: Attrs) -> dict[str, Array]:
+    """Private copies of whole tables, under their names: what later stages take instead of reading (for measuring)."""
+    return {name: env[name].copy() for name in attrs["tables"]}
+
+
 def embed(env: Env, attrs: Attrs) -> dict[str, Array]:
     """Token embeddings."""
     return {"hidden": env["embed"][env["tokens"]]}
@@ -116,5 +121,6 @@ def mix(env: Env, attrs: Attrs) -> dict[str, Array]:
 
 
 MODEL: dict[str, Kernel] = {
-    f.__name__: f for f in (stage_inputs, page_table, swa_translate, embed, layer, logits, sample, relay, mix)
+    f.__name__: f
+    for f in (stage_inputs, page_table, swa_translate, copy_tables, embed, layer, logits, sample, relay, mix)
 }
