@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
 from jaxtyping import Float32
 from torch import Tensor
 
-from warfence.backend import FORWARD, ArraySpec, Capabilities, Forward
+from warfence.backend import FORWARD, SCHEDULE, ArraySpec, Capabilities, Forward
+from warfence.batch import Batch
 from warfence.errors import InputError
 from warfence.lanes import WorkerLane
 from warfence.program import ForwardProgram, Gated
@@ -17,6 +18,7 @@ from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.forward_host import HostForward
 from warfence_torch.fresh import FreshStaging
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, distinct_stream
+from warfence_torch.latency import barrier_latency_us
 from warfence_torch.staging import PinnedRing
 from warfence_torch.tables import CudaTables, HostTables, make_arrays
 
@@ -98,13 +100,28 @@ class TorchBackend:
         if marker_after is not None:
             program.index(marker_after)
         marker = self.make_read_done_marker() if marker_after is not None else None
-        fixed = {**self._params, **self._state, **(self._tables.arrays if self._tables is not None else {})}
-        lane = self.lane(FORWARD)
+        fixed, lane = self._fixed(), self.lane(FORWARD)
         self.compilations += 1
         if isinstance(lane, CudaLane):
             source = marker if isinstance(marker, CudaEventSource) else None
             return CudaForward(program, lane, fixed, source, marker_after, gated, self._pool, self._make_staging)
         return HostForward(program, lane, fixed, marker_after if marker else None, gated)
+
+    def barrier_latency_us(
+        self, program: ForwardProgram, marker_after: str, batch: Batch, launches: Iterator[int], rounds: int
+    ) -> list[float]:
+        """Implements `warfence.bench.latency.TimesBarrier`."""
+        lane, schedule = self.lane(FORWARD), self.lane(SCHEDULE)
+        if not isinstance(lane, CudaLane) or not isinstance(schedule, CudaLane):
+            raise InputError("backend torch times the barrier by CUDA events; worker lanes have no clock between them")
+        if not self.capabilities.external_markers:
+            raise InputError(f"backend torch: {self.capabilities.reasons['external_markers']}")
+
+        def make(marker: CudaEventSource) -> CudaForward:
+            self.compilations += 1
+            return CudaForward(program, lane, self._fixed(), marker, marker_after, False, self._pool)
+
+        return barrier_latency_us(make, schedule, batch, launches, rounds)
 
     def state_to_host(self, name: str) -> np.ndarray:
         self.lane(FORWARD).synchronize()
@@ -121,6 +138,10 @@ class TorchBackend:
                 lane.close()
             else:
                 lane.synchronize()
+
+    def _fixed(self) -> dict[str, Tensor]:
+        """What never moves: weights, state and tables."""
+        return {**self._params, **self._state, **(self._tables.arrays if self._tables is not None else {})}
 
     def _settle_device(self) -> None:
         """Zero-filling and copies ran on the default stream; the lanes must not overtake them."""

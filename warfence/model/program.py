@@ -93,11 +93,13 @@ def build(
     verify = mode is ForwardMode.TARGET_VERIFY
     load, replay = [_resolve(drafting, verify) if late else _stage_inputs()], list[Stage]()
     full, sliding = attention.full.place, attention.sliding.place
-    (load if full is MetadataPlace.LOAD_BATCH else replay).extend(
-        [page_table(), token_locs()] if late else [page_table()]
-    )
+    (load if full is MetadataPlace.LOAD_BATCH else replay).append(page_table())
+    derived = [token_locs()] if late else []  # from the snapshot, so behind the last read: nobody has to wait for it
     if attention.sliding_layers and sliding is not MetadataPlace.EACH_LAYER:
-        (load if sliding is MetadataPlace.LOAD_BATCH else replay).extend(_translate("", config, late))
+        read, *window = _translate("", config, late)
+        (load if sliding is MetadataPlace.LOAD_BATCH else replay).append(read)
+        derived += window
+    replay += derived
     if drafting is not None and verify:
         replay += drafting.propose()
     replay.append(Stage("embed", REPLAY, "embed", takes=("tokens",), gives=("hidden",), params=("embed",)))
@@ -127,7 +129,7 @@ def page_table() -> Stage:
 def token_locs() -> Stage:
     """Write locations out of the snapshot, for rows whose length only the device knows."""
     takes = ("page_table", "positions", "extend_lens")
-    return Stage("token_locs", LOAD, "token_locs", takes=takes, gives=("out_cache_loc",))
+    return Stage("token_locs", REPLAY, "token_locs", takes=takes, gives=("out_cache_loc",))
 
 
 def _stage_inputs() -> Stage:

@@ -80,8 +80,7 @@ class Eagle:
             gives=("hidden", "positions", "prefix_lens", "extend_lens"), state=KEPT, params=("embed", "eagle.fc"),
             attrs={"queries": layout.queries},
         )  # fmt: skip
-        where = REPLAY if captured else Region.LOAD_BATCH
-        metadata = [replace(stage, region=where) for stage in (page_table(), token_locs())]
+        metadata = (replace(page_table(), region=REPLAY if captured else Region.LOAD_BATCH), token_locs())
         layer = Stage(
             "draft_layer", REPLAY, "layer", takes=("hidden", "positions", "prefix_lens", "page_table", "out_cache_loc"),
             gives=("hidden",), state=(POOL,), params=layer_weights(WEIGHTS),
