@@ -62,19 +62,19 @@ class CudaForward:
     def load_batch(self, batch: Batch, launch: int) -> None:
         stream = self._lane.stream
         self._slot.start.record(stream)
-        with torch.cuda.stream(stream):
+        with self._lane.current:
             self._staging.upload(batch.words, self._words, stream)
             self._replay_graphs(Region.LOAD_BATCH)
 
     def replay(self, launch: int) -> None:
-        with torch.cuda.stream(self._lane.stream):
+        with self._lane.current:
             self._replay_graphs(Region.REPLAY)
         if self.marker is not None and self._marker_source is not None:
             self.marker.issued(launch, self._marker_source.armed(launch))
 
     def tail(self, launch: int) -> CudaOutputs:
         stream, slot = self._lane.stream, self._slot
-        with torch.cuda.stream(stream):
+        with self._lane.current:
             self._replay_graphs(Region.TAIL)
             slot.words.copy_(self._out, non_blocking=True)
         slot.end.record(stream)

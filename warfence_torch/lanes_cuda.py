@@ -10,6 +10,7 @@ from warfence.errors import FenceError
 from warfence.fence import Ticket
 
 STAND_S = 2e-3  # how long a wait must stay unmet to be called standing; events become visible in microseconds
+RING_DEPTH = 64  # records of a lane; in a step it makes two or three, and the host is at most two steps ahead
 MOST_DRAWS = 64  # torch hands streams out of a pool of 32 and then starts again
 
 
@@ -37,13 +38,40 @@ class CudaEventSource:
         self.event.synchronize()
 
 
+class OnStream:
+    """Makes a stream the current one. Kept by its lane and entered again and again, which `torch.cuda.stream` costs more for.
+
+    Not to be entered while it is entered.
+    """
+
+    __slots__ = ("_before", "_stream")
+
+    def __init__(self, stream: torch.cuda.Stream) -> None:
+        self._stream = stream
+        self._before = stream
+
+    def __enter__(self) -> None:
+        self._before = torch.cuda.current_stream()
+        torch.cuda.set_stream(self._stream)
+
+    def __exit__(self, *_: object) -> None:
+        torch.cuda.set_stream(self._before)
+
+
 class CudaLane:
-    """One stream. Work is enqueued by whoever holds `stream`; only settle and synchronize block the host."""
+    """One stream. Work is enqueued by whoever holds `stream`; only settle and synchronize block the host.
+
+    Events are taken from a ring. A wait takes the event's state at the time of the call, so an event may be recorded again
+    while others still wait for what it was; a ticket that is kept longer than the ring is deep is stale, and refused (law 4).
+    """
 
     def __init__(self, name: str, stream: torch.cuda.Stream) -> None:
         self.name = name
         self.stream = stream
+        self.current = OnStream(stream)
         self._last_wait: CudaEventSource | None = None
+        self._ring = [CudaEventSource(torch.cuda.Event()) for _ in range(RING_DEPTH)]
+        self._next = 0
 
     def wait(self, ticket: Ticket) -> None:
         ticket.check()
@@ -53,12 +81,19 @@ class CudaLane:
         self._last_wait = ticket.source
 
     def wait_lane(self, other: CudaLane) -> None:
-        self.wait(other.record(0))
+        source = other.recorded(0)
+        self.stream.wait_event(source.event)
+        self._last_wait = source
 
     def record(self, launch: int) -> Ticket:
-        event = torch.cuda.Event()
-        event.record(self.stream)
-        return Ticket(launch, CudaEventSource(event).armed(launch))
+        return Ticket(launch, self.recorded(launch))
+
+    def recorded(self, launch: int) -> CudaEventSource:
+        """The next event of the ring, recorded here and now."""
+        source = self._ring[self._next]
+        self._next = (self._next + 1) % RING_DEPTH
+        source.event.record(self.stream)
+        return source.armed(launch)
 
     def settle(self, bound_s: float) -> bool:
         """Idle, or standing at its last wait, or out of time: only the driver knows what else blocks a stream.

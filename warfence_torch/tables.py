@@ -56,11 +56,16 @@ class CudaTables:
         if flat is None:
             raise InputError(f"no table '{name}'; tables: {', '.join(self._flat)}")
         n = len(cells)
-        with torch.cuda.stream(lane.stream), torch.inference_mode():
-            staging = self._staging_for(2 * n, lane)
+        with lane.current, torch.inference_mode():
+            staging = self._staging_for(3 * n, lane)
+            packed = np.empty(
+                3 * n, np.int32
+            )  # the cells as int64, as a scatter takes them, so that nothing is converted there
+            packed[: 2 * n].view(np.int64)[:] = cells
+            packed[2 * n :] = values
             words = staging.device_words
-            staging.ring.upload(np.concatenate([cells, values]), words, lane.stream)
-            flat.index_copy_(0, words[:n].long(), words[n : 2 * n])
+            staging.ring.upload(packed, words, lane.stream)
+            flat.index_copy_(0, words[: 2 * n].view(torch.int64), words[2 * n : 3 * n])
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
         torch.cuda.synchronize()

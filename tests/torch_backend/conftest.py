@@ -99,6 +99,7 @@ def make_cases(world: Mapping[str, np.ndarray]) -> dict[str, Case]:
     cases = {
         "stage_inputs": Case("stage_inputs", (*ids, "relay")),
         "page_table": Case("page_table", (REQ_TO_TOKEN, "req_pool_indices")),
+        "copy_tables": Case("copy_tables", (REQ_TO_TOKEN, FULL_TO_SWA), attrs={"tables": (REQ_TO_TOKEN, FULL_TO_SWA)}),
         "swa_translate": Case("swa_translate", (REQ_TO_TOKEN, FULL_TO_SWA, "req_pool_indices", "prefix_lens", "out_cache_loc"),
                               attrs={"window": W}),
         "embed": Case("embed", ("tokens", "embed")),
