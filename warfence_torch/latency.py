@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 from warfence.batch import Batch
-from warfence.errors import FenceError
+from warfence.errors import FenceError, InputError
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
 
@@ -42,5 +42,10 @@ def barrier_latency_us(
         for one in outputs:
             one.result()
         landed.synchronize()
-        found.append(1e3 * marker.event.elapsed_time(landed))
+        try:
+            found.append(1e3 * marker.event.elapsed_time(landed))
+        except (RuntimeError, ValueError) as error:
+            raise InputError(
+                f"CUDA tells no time between a marker in a graph and an event behind it: {error}"
+            ) from error
     return found

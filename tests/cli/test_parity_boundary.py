@@ -76,7 +76,7 @@ def test_without_a_barrier_the_cell_says_why_nothing_is_measured(capsys: pytest.
     [
         ("decode", "captured", "first-published", "pre_replay", "stage_inputs"),
         ("decode", "captured", "unified", "pre_replay", "stage_inputs"),
-        ("target_verify+dflash", "live", "unified", "pre_replay", "token_locs"),
+        ("target_verify+dflash", "live", "unified", "pre_replay", "page_table"),
         ("target_verify+ngram", "segmented", "first-published", "post_replay", "ngram_store"),
     ],
 )

@@ -1,0 +1,40 @@
+"""How long it takes from the read boundary to the first write behind the barrier, where a backend has clocks there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from warfence.backend import Backend
+from warfence.batch import Batch
+from warfence.bench.spread import Spread
+from warfence.errors import InputError
+from warfence.program import ForwardProgram
+
+
+@runtime_checkable
+class TimesBarrier(Protocol):
+    """What a backend may offer beside `warfence.backend.Backend`. Nobody else asks for it."""
+
+    def barrier_latency_us(
+        self, program: ForwardProgram, marker_after: str, batch: Batch, launches: Iterator[int], rounds: int
+    ) -> Sequence[float]:
+        """Microseconds from the marker being reached to the schedule lane going on behind its wait; one a round.
+
+        InputError, with the reason, where this device has no such clocks.
+        """
+        ...
+
+
+def barrier_latency_us(
+    backend: Backend, program: ForwardProgram, marker_after: str | None, batch: Batch, launches: Iterator[int], rounds: int
+) -> tuple[Spread | None, str | None]:  # fmt: skip
+    """(what was measured, None), or (None, why nothing could be)."""
+    if not isinstance(backend, TimesBarrier):
+        return None, f"backend {backend.name} offers no clocks on both lanes"
+    if marker_after is None:
+        return None, "the forward has no marker"
+    try:
+        return Spread.of(backend.barrier_latency_us(program, marker_after, batch, launches, rounds)), None
+    except InputError as reason:
+        return None, str(reason)

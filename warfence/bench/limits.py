@@ -1,0 +1,70 @@
+"""What bounds a step whatever the fence: the forward alone, and the schedule alone behind the read boundary."""
+
+from __future__ import annotations
+
+from statistics import median
+from time import perf_counter
+
+from warfence.backend import Outputs
+from warfence.bench.loop import LEAD_IN
+from warfence.bench.stand import Stand, Work
+from warfence.forwards import PlannedForward
+from warfence.model.program import REQ_TO_TOKEN
+
+TRIES = 5
+
+
+def forward_alone_ms(stand: Stand, planned: PlannedForward, steps: int) -> float:
+    """A launch after the other, one ahead of the result, without any table write or barrier."""
+    stand.settle()
+    previous: Outputs | None = None
+    start = 0.0
+    for i in range(LEAD_IN + steps + 1):
+        outputs = stand.runner.execute(planned, stand.batch, next(stand.launches))
+        stand.runner.mailbox.clear()
+        if previous is not None:
+            previous.result()
+        previous = outputs
+        if i == LEAD_IN:
+            start = perf_counter()
+    taken = perf_counter() - start
+    if previous is not None:
+        previous.result()
+    return 1e3 * taken / steps
+
+
+def schedule_alone_ms(stand: Stand, work: Work, steps: int, sync: bool) -> float:
+    """The table writes of a step (and the host's wait for them, with `sync`), without any forward."""
+    stand.settle()
+    start = perf_counter()
+    for i in range(steps):
+        for cells, values in work[i % 2]:
+            stand.tables.write(stand.schedule, REQ_TO_TOKEN, cells, values)
+        if sync:
+            stand.schedule.synchronize()
+    stand.schedule.synchronize()
+    return 1e3 * (perf_counter() - start) / steps
+
+
+def boundary_ms(stand: Stand, planned: PlannedForward, forward_ms: float) -> float:
+    """From the begin of a forward to its read boundary: the forward's time less what is left of it behind the ticket.
+
+    Of two launches the second is looked at: while the first runs, the host gets ahead. The whole forward where nothing is
+    published.
+    """
+    left = []
+    for _ in range(TRIES):
+        stand.settle()
+        first = stand.runner.execute(planned, stand.batch, next(stand.launches))
+        stand.runner.mailbox.clear()
+        second = stand.runner.execute(planned, stand.batch, next(stand.launches))
+        ticket = stand.runner.mailbox.take()
+        if ticket is None:
+            second.result()
+            return forward_ms
+        ticket.source.synchronize()
+        reached = perf_counter()
+        second.result()
+        left.append(1e3 * (perf_counter() - reached))
+        first.result()
+    return min(max(forward_ms - median(left), 0.0), forward_ms)

@@ -1,0 +1,65 @@
+"""A whole run: every case on every backend, then the axes that serve requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+from warfence.bench import served
+from warfence.bench.cases import SERVED, Case
+from warfence.bench.group import Effort, Group, Open, Watch
+from warfence.bench.measure import measure
+from warfence.bench.results import CaseResult
+from warfence.bench.strategies import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be measured. backends: by name, how one is opened with given options."""
+
+    backends: Mapping[str, Open]
+    device: str
+    cases: Sequence[Case]
+    axes: Sequence[str]
+    strategies: Sequence[Strategy]
+    effort: Effort
+    trace: Path | None = None
+    requests: int = 24
+
+
+@dataclass(slots=True)
+class Found:
+    """What has been measured so far: an interrupt keeps it."""
+
+    cases: list[CaseResult] = field(default_factory=list)
+    served: list[served.ServedResult] = field(default_factory=list)
+
+
+def run(plan: Plan, watch: Watch, found: Found) -> None:
+    """Measure all of it, one backend after the other, into `found`."""
+    for name, open_backend in plan.backends.items():
+        for _, alike in groupby(plan.cases, key=lambda case: case.shape):
+            _measure_shape(name, open_backend, list(alike), plan, watch, found)
+        for axis in plan.axes:
+            for value, job in served.jobs(axis, plan.device, plan.trace, plan.requests) if axis in SERVED else ():
+                result = served.measure_served(name, open_backend, axis, value, job, plan.effort.rounds, watch)
+                found.served.append(result)
+
+
+def _measure_shape(name: str, open_backend: Open, cases: list[Case], plan: Plan, watch: Watch, found: Found) -> None:
+    """Cases of one forward and batch. Those that differ in the rows of the table alone take turns."""
+    families: dict[tuple[int, bool], list[Case]] = {}
+    for case in cases:
+        families.setdefault((case.writes, case.sync), []).append(case)
+    with ExitStack() as stack:
+        groups: dict[int, Group] = {}
+        for case in cases:
+            if case.table_rows not in groups:
+                group = Group(name, open_backend, case, plan.strategies, plan.effort, watch)
+                stack.callback(group.close)
+                groups[case.table_rows] = group
+        for family in families.values():
+            found.cases += measure([(groups[case.table_rows], case) for case in family])

@@ -1,0 +1,109 @@
+"""The fence in whole runs of the engine, with the shipped model: how the share of prefill, and speculation, change its worth.
+
+The requests are the same in every run, and so must be their tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warfence.bench.group import Open, Watch
+from warfence.bench.spread import Spread
+from warfence.engine import Engine, Summary
+from warfence.errors import InputError, WarfenceError
+from warfence.modes import FenceMode
+from warfence.serve.job import Job, prepare
+from warfence.serve.options import ServeOptions
+
+FENCES = (FenceMode.FINE, FenceMode.COARSE, FenceMode.SELF)
+NEW_TOKENS = (4, 16, 64)  # the most of each request: the fewer, the larger the share of prefill
+SPECS = ("none", "dflash")
+AT_ONCE = 1e9  # how much faster than in the trace requests arrive: all at once, so that no run waits for one
+NO_TRACE = "the axis prefill serves a real trace; give --trace FILE.csv (TIMESTAMP,ContextTokens,GeneratedTokens)"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResult:
+    """Runs of one workload behind each fence. prefill_share: of the steps, those that read prompts."""
+
+    backend: str
+    device: str
+    axis: str
+    value: str
+    requests: int
+    tokens: int
+    prefill_share: float
+    tokens_per_s: Mapping[str, Spread]
+    host_us_per_step: Mapping[str, Spread]
+
+    def over_fine(self, fence: str) -> Spread:
+        """Throughput of the fine fence over another's, round by round."""
+        return self.tokens_per_s[FenceMode.FINE.value].over(self.tokens_per_s[fence])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "backend": self.backend, "device": self.device, "axis": self.axis, "value": self.value,
+            "requests": self.requests, "tokens": self.tokens, "prefill_share": self.prefill_share,
+            "tokens_per_s": {n: s.to_json() for n, s in self.tokens_per_s.items()},
+            "host_us_per_step": {n: s.to_json() for n, s in self.host_us_per_step.items()},
+            "fine_over": {n: self.over_fine(n).to_json() for n in self.tokens_per_s if n != FenceMode.FINE.value},
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> ServedResult:
+        rates, costs = (
+            {n: Spread.from_json(s) for n, s in found[name].items()} for name in ("tokens_per_s", "host_us_per_step")
+        )
+        plain = ("backend", "device", "axis", "value", "requests", "tokens", "prefill_share")
+        return cls(**{name: found[name] for name in plain}, tokens_per_s=rates, host_us_per_step=costs)
+
+
+def check(axes: Sequence[str], trace: Path | None) -> None:
+    """InputError where an axis lacks what it needs."""
+    if "prefill" in axes and trace is None:
+        raise InputError(NO_TRACE)
+
+
+def jobs(axis: str, device: str, trace: Path | None, requests: int) -> list[tuple[str, Job]]:
+    """(value, job) of each point of the axis."""
+    if axis == "prefill":
+        options = [
+            (f"at most {n} new tokens", ServeOptions(device=device, trace=trace, speed=AT_ONCE, limit=requests, max_new_tokens=n))
+            for n in NEW_TOKENS
+        ]  # fmt: skip
+    else:
+        options = [(spec, ServeOptions(device=device, spec=spec, limit=requests)) for spec in SPECS]
+    return [(value, prepare(option)) for value, option in options]
+
+
+def measure_served(
+    name: str, open_backend: Open, axis: str, value: str, job: Job, rounds: int, watch: Watch
+) -> ServedResult:
+    """Serve the job behind each fence, in turn, `rounds` times; the first round warms up and does not count."""
+    backend = open_backend({})
+    spec = job.spec
+    runs: dict[str, list[Summary]] = {fence.value: [] for fence in FENCES}
+    with Engine(
+        job.options.engine(), job.model.config, job.model.weights, backend, spec.algorithm, spec.draft, job.options.block
+    ) as engine:  # fmt: skip
+        watch.phase(f"{name}: {axis} {value}: compiling", len(engine.wanted()))
+        for _ in engine.warm_up():
+            watch.advance()
+        watch.phase(f"{name}: {axis} {value}", (rounds + 1) * len(FENCES))
+        for _ in range(rounds + 1):
+            for fence in FENCES:
+                runs[fence.value].append(engine.run(job.workload.requests(), fence=fence))
+                watch.advance()
+    digests = {summary.tokens_sha256 for found in runs.values() for summary in found}
+    if len(digests) > 1:
+        raise WarfenceError(f"bench: {name}, {axis} {value}: tokens differ between fences: {sorted(digests)}")
+    any_run = runs[FenceMode.FINE.value][0]
+    return ServedResult(
+        name, backend.device, axis, value, any_run.requests, any_run.generated_tokens,
+        any_run.steps_by_mode.get("extend", 0) / max(any_run.steps, 1),
+        {n: Spread.of(s.generated_tokens / s.seconds for s in found[1:]) for n, found in runs.items()},
+        {n: Spread.of(s.host_us_per_step for s in found[1:]) for n, found in runs.items()},
+    )  # fmt: skip

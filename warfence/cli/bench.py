@@ -1,0 +1,196 @@
+"""`warfence bench`: how fast, behind every strategy, on every backend that is asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warfence.bench.cases import AXES
+from warfence.bench.presets import PRESETS
+from warfence.bench.strategies import NAMES
+from warfence.cli.output import JsonFlag
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warfence.bench.group import Effort, Open
+    from warfence.bench.run import Plan
+
+WHAT, OUT = "What is measured", "What is written"
+
+
+def bench(
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="torch, jax, strict, or pkg.mod:attr; may be repeated.", show_default="torch and jax, if installed",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.", rich_help_panel=WHAT)] = "cpu",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few steps of the smallest forward: under a minute.", rich_help_panel=WHAT)
+    ] = False,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{', '.join(AXES)}; may be repeated.", show_default="one point", rich_help_panel=WHAT),
+    ] = None,
+    forward: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"{', '.join(PRESETS)}, or LAYERSxHIDDEN; may be repeated.", show_default="those that fit the device",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{', '.join(NAMES)}; may be repeated.", show_default="all", rich_help_panel=WHAT),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Most steps of a block.", show_default="60; quick: 20", rich_help_panel=WHAT)
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Blocks of each strategy.", show_default="7; quick: 5", rich_help_panel=WHAT)
+    ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="CSV of real arrivals, for the axis prefill.", rich_help_panel=WHAT)
+    ] = None,
+    read: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Measure nothing: show what --out wrote before.", rich_help_panel=OUT),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="All figures as JSON.", rich_help_panel=OUT)] = None,
+    compare: Annotated[
+        Path | None, typer.Option(metavar="OLD.json", help="Ratios, new over old.", rich_help_panel=OUT)
+    ] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="SVG figures.", rich_help_panel=OUT)] = None,
+    as_json: JsonFlag = False,
+) -> None:  # fmt: skip
+    """Measure a step behind every strategy of fencing, interleaved in one run: A B C, A B C, ...
+
+    A step is table writes on the schedule lane, a decoding forward, the barrier, and the result of the launch before. Every
+    result is compared with the serial loop's. Shown are medians and quartiles over the blocks.
+    """
+    from warfence.bench.document import read_document
+    from warfence.bench.plots import check_plots
+    from warfence.cli.exits import Interrupted
+    from warfence.cli.output import print_json, screens
+    from warfence.serve.options import check_out
+
+    old = read_document(compare) if compare is not None else None
+    if out is not None:
+        check_out(out)
+    if plots is not None:
+        check_plots(plots)
+    console, bars = screens(as_json)
+    stopped: BaseException | None = None
+    if read is not None:
+        made = read_document(read)
+    else:
+        effort = _effort(quick, steps, rounds)
+        plan = _plan(backend or [], device, quick, axis or [], forward or [], strategy or [], effort, trace)
+        made, stopped = _measure(plan, bars)
+    _show(made, old, console)
+    _write(made, out, plots, console)
+    if as_json:
+        print_json(made)
+    if isinstance(stopped, KeyboardInterrupt):
+        raise Interrupted(f"{len(made['cases'])} cases were measured before")
+    if stopped is not None:
+        raise stopped
+
+
+def _measure(plan: Plan, bars: Console) -> tuple[dict[str, Any], BaseException | None]:
+    """The document, and what ended the run early: what was measured until then is kept."""
+    from warfence.bench.document import document, environment
+    from warfence.bench.run import Found, run
+    from warfence.cli.bench_view import watching
+
+    found, stopped = Found(), None
+    try:
+        with watching(bars) as watch:
+            run(plan, watch, found)
+    except (Exception, KeyboardInterrupt) as early:
+        stopped = early
+    return document(environment(*_surroundings(plan)), plan.effort, found.cases, found.served), stopped
+
+
+def _show(made: Mapping[str, Any], old: Mapping[str, Any] | None, console: Console) -> None:
+    from warfence.bench.compare import changes, differences, missing
+    from warfence.bench.document import results_of
+    from warfence.cli.bench_view import print_changes, print_results
+
+    print_results(console, *results_of(made))
+    if old is not None:
+        print_changes(console, changes(old, made), differences(old, made), missing(old, made))
+
+
+def _effort(quick: bool, steps: int | None, rounds: int | None) -> Effort:
+    from warfence.bench.group import LEAST_STEPS, QUICK, Effort
+    from warfence.serve.workload import at_least
+
+    at_least("--steps", steps, LEAST_STEPS)
+    at_least("--rounds", rounds, 1)
+    base = QUICK if quick else Effort()
+    return replace(base, steps=steps or base.steps, rounds=rounds or base.rounds)
+
+
+def _plan(
+    names: list[str], device: str, quick: bool, axes: list[str], forwards: list[str], strategies: list[str],
+    effort: Effort, trace: Path | None,
+) -> Plan:  # fmt: skip
+    """Everything that can be refused is refused here, before anything is compiled."""
+    from warfence.bench import presets, served
+    from warfence.bench.cases import cases
+    from warfence.bench.group import chosen
+    from warfence.bench.run import Plan
+    from warfence.cli.contenders import contenders
+    from warfence.errors import InputError
+    from warfence.serve.start import open_backend
+
+    if device not in presets.DEFAULTS:
+        raise InputError(f"--device is '{device}'; choose one of: {', '.join(presets.DEFAULTS)}")
+    if quick and not forwards:
+        forwards = [presets.DEFAULTS[device][0]]
+    chosen_cases = cases(axes, forwards, device)
+    served.check(axes, trace)
+    opened: dict[str, Open] = {
+        contender.target: partial(open_backend, contender.target, device)
+        for contender in contenders(names, device).values()
+    }
+    requests = 8 if quick else 24
+    return Plan(opened, device, chosen_cases, axes, chosen(strategies), effort, trace, requests)
+
+
+def _surroundings(plan: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The devices, and the variables in the environment that move races."""
+    from warfence.cli import environment, survey
+
+    variables = {str(found["name"]): found["value"] for found in environment.survey() if found["value"] is not None}
+    if plan.device == "cpu":
+        return [], variables
+    answers = [survey.ask(f"framework:{name}").get("devices", []) for name in ("torch", "jax")]
+    return [device for answer in answers for device in answer if device["platform"] != "cpu"], variables
+
+
+def _write(made: Mapping[str, Any], out: Path | None, plots: Path | None, console: Console) -> None:
+    from warfence.bench.document import results_of
+    from warfence.bench.plots import draw
+    from warfence.cli.exits import CheckFailed
+    from warfence.cli.output import say
+
+    try:
+        if out is not None:
+            out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+            say(console, f"Written: {out}")
+        cases, _ = results_of(made)
+        for path in draw(cases, made["environment"], plots) if plots is not None else ():
+            say(console, f"Written: {path}")
+    except OSError as cause:
+        raise CheckFailed(f"'{cause.filename}' cannot be written ({cause.strerror})") from cause

@@ -1,0 +1,152 @@
+"""What `warfence bench` shows: a bar while it runs, then a table a case and a line each on what belongs to no strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from warfence.bench.compare import Change
+from warfence.bench.group import Watch
+from warfence.bench.results import CaseResult, StrategyResult
+from warfence.bench.served import ServedResult
+from warfence.bench.spread import Spread
+from warfence.bench.strategies import REFERENCE, STRATEGIES
+from warfence.cli.output import print_table, prose, say
+
+COLUMNS = ("strategy", "ticket", "step ms", "quartiles", "/ ideal", f"/ {REFERENCE}", "lead ms", "bubble", "host us")
+LEGEND = """\
+Medians over blocks of steps, all strategies in turn. ideal: the longer of the forward alone, and the schedule alone behind the
+read boundary. lead: the host issued the next launch so long before this one's result came. bubble: share of the time in which
+the forward lane stood idle. host: the host's own time a step in writes, launch and barrier."""
+
+
+class _Bar(Watch):
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("starting", total=None)
+
+    def phase(self, what: str, total: int) -> None:
+        self._progress.reset(self._task, description=what, total=total)
+
+    def advance(self) -> None:
+        self._progress.advance(self._task)
+
+
+class _Lines(Watch):
+    """A line for each part as it begins, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def phase(self, what: str, total: int) -> None:
+        say(self._console, what)
+
+
+@contextmanager
+def watching(console: Console) -> Iterator[Watch]:
+    """A bar on a terminal, else plain lines."""
+    if not console.is_terminal or console.quiet:
+        yield _Lines(console)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _Bar(progress)
+
+
+def print_results(console: Console, cases: Sequence[CaseResult], served: Sequence[ServedResult]) -> None:
+    """All of it, for people."""
+    if not console.is_terminal:
+        console.width = max(console.width, 120)  # a pipe has no width
+    for case in cases:
+        _print_case(console, case)
+    if served:
+        _print_served(console, served)
+    if cases:
+        prose(console, LEGEND)
+        for strategy in STRATEGIES:
+            say(console, f"  {strategy.name}: {strategy.what}")
+
+
+def print_changes(
+    console: Console, changes: Sequence[Change], differences: Sequence[str], missing: Sequence[str]
+) -> None:
+    """New over old; where the environment is another one, that comes first."""
+    for difference in differences:
+        say(console, f"note: the environments differ in {difference}")
+    for key in missing:
+        say(console, f"note: only the old document has: {key}")
+    columns = ("of", "figure", "old", "new", "new / old", "quartiles apart")
+    for case, found in groupby(changes, key=lambda change: change.case):
+        rows = [(c.of, c.figure, f"{c.old:.3f}", f"{c.new:.3f}", _ratio(c), "yes" if c.apart else "") for c in found]
+        print_table(f"New over old: {case}", columns, rows, console)
+    if not changes:
+        say(console, "note: the two documents have no case in common")
+
+
+def _ratio(change: Change) -> str:
+    return "-" if change.ratio is None else f"{change.ratio:.3f}"
+
+
+def _print_case(console: Console, case: CaseResult) -> None:
+    parameters = (
+        f"{case.parameters / 1e6:.1f} M parameters" if case.parameters < 1e9 else f"{case.parameters / 1e9:.2f} B"
+    )
+    title = f"{case.backend} on {case.device}: {case.case.name} ({parameters})"
+    rows = [_row(name, found, case.over_reference(name)) for name, found in case.strategies.items()]
+    print_table(title, COLUMNS, rows, console)
+    say(
+        console,
+        f"  ideal {_of(case.ideal_ms)} ms: forward alone {_of(case.forward_ms)}, schedule alone {_of(case.schedule_ms)}, "
+        f"begin to read boundary {_of(case.boundary_ms)}",
+    )
+    costs = ", ".join(f"{name} {cost.median:.2f}" for name, cost in case.host_costs_us.items())
+    share = case.fence_share
+    over_off = f"; over off {100 * share:.2f} % of a step" if share is not None else ""
+    say(console, f"  publish + barrier, us of the host: {costs}{over_off}")
+    latency = f"{_of(case.latency_us, 1)} us" if case.latency_us is not None else f"not measured ({case.no_latency})"
+    say(console, f"  barrier latency, boundary to first thing behind it: {latency}")
+    if case.memory is not None and (growth := case.memory.growth_per_step) is not None:
+        steps, (early, late) = case.memory.steps, case.memory.resident
+        told = f"{(early or 0) / 1e6:.1f} MB after {steps[0]} steps, {(late or 0) / 1e6:.1f} MB after {steps[1]}"
+        flat = "as before" if case.memory.reported[0] == case.memory.reported[1] else "NOT as before"
+        say(console, f"  memory: {told} ({growth:.0f} bytes a step); tables, state and weights {flat}")
+    for name, reason in case.unavailable.items():
+        say(console, f"  {name} not measured: {reason}")
+    say(console)
+
+
+def _row(name: str, found: StrategyResult, over: Spread | None) -> tuple[str, ...]:
+    figure = found.figures
+    host = [figure["writes_us"], figure["execute_us"], figure["barrier_us"]]
+    bubble, lead = figure["bubble"], figure["lead_ms"]
+    return (
+        name,
+        "-" if found.fence in ("serial", "off", "self", "coarse") else found.policy,
+        f"{found.step_ms.median:.3f}",
+        f"{found.step_ms.low:.3f} to {found.step_ms.high:.3f}",
+        f"{found.over_ideal.median:.3f}",
+        f"{over.median:.2f}" if over is not None else "-",
+        f"{lead.median:.2f}" if lead is not None else "-",
+        f"{100 * bubble.median:.0f} %" if bubble is not None else "-",
+        f"{sum(spread.median for spread in host if spread is not None):.0f}",
+    )
+
+
+def _print_served(console: Console, found: Sequence[ServedResult]) -> None:
+    columns = ("served", "requests", "prefill", "fine tokens/s", "fine / coarse", "fine / self")
+    rows = [
+        (
+            f"{r.backend} on {r.device}: {r.axis} {r.value}", str(r.requests), f"{100 * r.prefill_share:.0f} % of steps",
+            f"{r.tokens_per_s['fine'].median:.0f}", _of(r.over_fine("coarse")), _of(r.over_fine("self")),
+        )
+        for r in found
+    ]  # fmt: skip
+    print_table("Throughput of the engine with the shipped model, ratios with quartiles", columns, rows, console)
+
+
+def _of(spread: Spread, digits: int = 3) -> str:
+    return f"{spread.median:.{digits}f} ({spread.low:.{digits}f} to {spread.high:.{digits}f})"
