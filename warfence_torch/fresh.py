@@ -15,7 +15,7 @@ class FreshStaging:
         """Nothing is made before it is needed."""
 
     def upload(self, words: Int32[np.ndarray, " n"], target: Tensor, stream: torch.cuda.Stream) -> None:
-        """Copy n words into target[:n] on the (current) stream."""
+        """Copy n words into the target, which is of n words, on the (current) stream."""
         pinned = torch.empty(len(words), dtype=torch.int32, pin_memory=True)
         pinned.numpy()[:] = words
-        target[: len(words)].copy_(pinned, non_blocking=True)
+        target.copy_(pinned, non_blocking=True)

@@ -20,10 +20,12 @@ class PinnedRing:
         self._next = 0
 
     def upload(self, words: Int32[np.ndarray, " n"], target: Tensor, stream: torch.cuda.Stream) -> None:
-        """Copy n words into target[:n] on the (current) stream. Blocks only when the whole ring is in flight."""
+        """Copy n words into the target, which is of n words, on the (current) stream. Blocks only when the whole ring is in
+        flight."""
         i, n = self._next, len(words)
         self._next = (i + 1) % len(self._slots)
         self._events[i].synchronize()  # never recorded counts as complete: right for a slot that was never used
         self._views[i][:n] = words
-        target[:n].copy_(self._slots[i][:n], non_blocking=True)
+        slot = self._slots[i]
+        target.copy_(slot if slot.numel() == n else slot[:n], non_blocking=True)
         self._events[i].record(stream)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,12 +12,11 @@ from torch import Tensor
 from warfence.backend import PLAN, SCHEDULE, ArraySpec
 from warfence.errors import InputError
 from warfence.lanes import WorkerLane
-from warfence_torch.fresh import FreshStaging
 from warfence_torch.lanes_cuda import CudaLane
 from warfence_torch.staging import PinnedRing
+from warfence_torch.writes import MakeStaging, WriteStaging
 
 LEAST_WORDS = 4096  # of a lane's staging: 2048 cells a write before it has to grow
-WRITES_AHEAD = 8  # writes that the host can be ahead before it has to wait for an upload
 
 
 def make_arrays(specs: Mapping[str, ArraySpec], device: str) -> dict[str, Tensor]:
@@ -27,45 +25,22 @@ def make_arrays(specs: Mapping[str, ArraySpec], device: str) -> dict[str, Tensor
     return {n: torch.zeros(s.shape, dtype=kinds[s.dtype], device=device) for n, s in specs.items()}
 
 
-@dataclass(slots=True)
-class WriteStaging:
-    """What one lane's writes pass through: pinned memory, and words on the device. Never another lane's."""
-
-    ring: PinnedRing | FreshStaging
-    device_words: Int32[Tensor, " n"]
-
-    @classmethod
-    def make(cls, words: int, make_staging: type[PinnedRing | FreshStaging] = PinnedRing) -> WriteStaging:
-        return cls(make_staging(words, depth=WRITES_AHEAD), torch.empty(words, dtype=torch.int32, device="cuda"))
-
-
 class CudaTables:
     """Tables on the device; a write is one upload of (cells, values) and one scatter on the lane's stream."""
 
-    def __init__(
-        self, specs: Mapping[str, ArraySpec], make_staging: type[PinnedRing | FreshStaging] = PinnedRing
-    ) -> None:
+    def __init__(self, specs: Mapping[str, ArraySpec], make_staging: MakeStaging = PinnedRing) -> None:
         self._make_staging = make_staging
         self.arrays = make_arrays(specs, "cuda")
         self._flat = {n: t.view(-1) for n, t in self.arrays.items()}
         # Made before the first step: to allocate pinned memory may wait for a device that stands at a gate.
-        self._staging = {lane: WriteStaging.make(LEAST_WORDS, make_staging) for lane in (SCHEDULE, PLAN)}
+        self._staging = {lane: WriteStaging(LEAST_WORDS, make_staging) for lane in (SCHEDULE, PLAN)}
 
     def write(self, lane: CudaLane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
         flat = self._flat.get(name)
         if flat is None:
             raise InputError(f"no table '{name}'; tables: {', '.join(self._flat)}")
-        n = len(cells)
-        with lane.current, torch.inference_mode():
-            staging = self._staging_for(3 * n, lane)
-            packed = np.empty(
-                3 * n, np.int32
-            )  # the cells as int64, as a scatter takes them, so that nothing is converted there
-            packed[: 2 * n].view(np.int64)[:] = cells
-            packed[2 * n :] = values
-            words = staging.device_words
-            staging.ring.upload(packed, words, lane.stream)
-            flat.index_copy_(0, words[: 2 * n].view(torch.int64), words[2 * n : 3 * n])
+        with lane.current:
+            self._staging_for(3 * len(cells), lane).write(flat, cells, values, lane.stream)
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
         torch.cuda.synchronize()
@@ -77,9 +52,9 @@ class CudaTables:
         Grown (rarely) to hold that many words; the old memory is done with before it is let go.
         """
         staging = self._staging.get(lane.name)
-        if staging is None or staging.device_words.numel() < words:
+        if staging is None or staging.words < words:
             lane.synchronize()
-            staging = WriteStaging.make(max(LEAST_WORDS, 1 << (words - 1).bit_length()), self._make_staging)
+            staging = WriteStaging(max(LEAST_WORDS, 1 << (words - 1).bit_length()), self._make_staging)
             self._staging[lane.name] = staging
         return staging
 
