@@ -51,7 +51,7 @@ class OnStream:
         self._before = stream
 
     def __enter__(self) -> None:
-        self._before = torch.cuda.current_stream()
+        self._before = torch.cuda.current_stream(self._stream.device_index)
         torch.cuda.set_stream(self._stream)
 
     def __exit__(self, *_: object) -> None:
