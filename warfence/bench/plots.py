@@ -106,6 +106,8 @@ def _curves(
     axes.plot(at, [case.ideal_ms.median for case in cases], "k--", linewidth=1, label="ideal")
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for formatted in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        formatted("{x:g}")  # plain numbers: a step that is flat spans less than a decade
     axes.set_xlabel(title)
     axes.set_ylabel("step, ms")
     _legend(figure)
