@@ -139,10 +139,14 @@ class JaxLane:
 
     def after(self, call: Callable[[], object]) -> None:
         """Run something on the lane's thread, behind what was enqueued; at once where the lane has none."""
-        if self._worker is None:
+
+        def work() -> None:
             call()
+
+        if self._worker is None:
+            work()
         else:
-            self._worker.submit(lambda: (call(), None)[1])
+            self._worker.submit(work)
 
     def await_dispatch(self, promise: Promise) -> None:
         """Later dispatches of this lane come after the promise's dispatch."""
