@@ -14,6 +14,7 @@ def build_app() -> typer.Typer:
     from warfence.cli.backends_new import backends_group
     from warfence.cli.bench import bench
     from warfence.cli.boundary import boundary
+    from warfence.cli.check import check
     from warfence.cli.demo import demo
     from warfence.cli.doctor import doctor
     from warfence.cli.explain import explain
@@ -26,7 +27,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (demo, serve, parity, boundary, bench, explain, doctor):
+    for command in (demo, serve, parity, boundary, check, bench, explain, doctor):
         app.command()(command)
     app.add_typer(backends_group())
     return app

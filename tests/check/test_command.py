@@ -1,0 +1,56 @@
+"""`warfence check`: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from warfence.check.log_file import write_log
+from warfence.check.programs import Program, R, W
+from warfence.cli import main
+from warfence.cli.app import build_app
+
+CLEAN = Program().run("F", R("t")).record("F", "e").wait("S", "e").run("S", W("t"))
+RACY = Program().run("F", R("t")).run("S", W("t"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _commands_are_imported() -> None:
+    """Or the first test would be charged with it."""
+    build_app()
+
+
+def saved(folder: Path, program: Program) -> str:
+    write_log(folder / "run.jsonl", program.events)
+    return str(folder / "run.jsonl")
+
+
+def test_a_clean_log_exits_with_0_and_says_what_was_not_seen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", saved(tmp_path, CLEAN)]) == 0
+    out = capsys.readouterr().out
+    assert "4 events on 3 lanes (host, forward, schedule): clean" in out
+    assert "What this check cannot see:" in out
+
+
+def test_a_race_exits_with_1_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", saved(tmp_path, RACY)]) == 1
+    out = capsys.readouterr().out
+    assert "1. race: read of t[0:1]" in out
+    assert "earliest: right after" in out
+
+
+def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", saved(tmp_path, RACY), "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [finding["kind"] for finding in document["findings"]] == ["race"]
+    assert document["events"] == 2
+
+
+def test_no_readable_log_exits_with_2_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").write_text("hello\n")
+    assert main(["check", str(tmp_path / "text")]) == 2
+    assert "line 1: not the header of a warfence-log" in capsys.readouterr().err

@@ -1,0 +1,53 @@
+"""`warfence check`: accesses of an event log that no fence orders, tickets that are wrong, and fences that cost too much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warfence.cli.exits import DONE, FAILED
+from warfence.cli.output import JsonFlag, print_json, say, screen
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warfence.check.report import Report
+
+
+def check(
+    log: Annotated[Path, typer.Argument(help="An event log: JSON lines, as a recorder of warfence wrote them.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Find races, never-recorded waits, stale tickets and over-fencing in an event log, by happens-before.
+
+    Exit status: 0 clean, 1 findings, 2 no readable log.
+    """
+    from warfence.check.log_file import read_log
+    from warfence.check.report import check as check_log
+
+    report = check_log(read_log(log))
+    if as_json:
+        print_json(report.document())
+    else:
+        _print(screen(), log, report)
+    raise typer.Exit(FAILED if report.findings else DONE)
+
+
+def _print(console: Console, log: Path, report: Report) -> None:
+    for number, finding in enumerate(report.findings, 1):
+        times = f" ({finding.count} times, the first one here)" if finding.count > 1 else ""
+        lines = " and ".join(str(line) for line in finding.lines)
+        say(console, f"{number}. {finding.kind}{times}: {finding.what}")
+        say(console, f"   edge: {finding.missing}")
+        say(console, f"   earliest: {finding.earliest}")
+        say(console, f"   event {lines} of the log")
+        for where in filter(None, finding.where):
+            say(console, f"   at {where}")
+        say(console)
+    found = f"{len(report.findings)} findings" if report.findings else "clean"
+    say(console, f"{log}: {report.events} events on {len(report.lanes)} lanes ({', '.join(report.lanes)}): {found}")
+    say(console, "What this check cannot see:")
+    for limit in report.limits:
+        say(console, f"- {limit}")
