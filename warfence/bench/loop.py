@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -16,6 +14,7 @@ from warfence.errors import WarfenceError
 from warfence.fence import WarBarrier
 from warfence.forwards import PlannedForward
 from warfence.model.program import REQ_TO_TOKEN
+from warfence.quiet import no_collection
 
 LEAD_IN = 3  # steps that fill the lanes and are not counted
 
@@ -57,7 +56,8 @@ def run_block(
             device.append(untimed.device_s)
         untimed = outputs
 
-    with _no_collection():
+    gc.collect()
+    with no_collection():
         for i in range(LEAD_IN + steps + 1):
             begun = perf_counter()
             for cells, values in work[i % 2]:
@@ -115,16 +115,3 @@ def _check(strategy: Strategy, results: list[Result], expected: tuple[Result, Re
                 f"bench: step {i} behind the strategy {strategy.name} gave another result than the serial loop ({wrong}): "
                 f"its times mean nothing"
             )
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Collect garbage before, and not within."""
-    gc.collect()
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from warfence.check.events import ACCESSES, HOST, KINDS, WAITS, Event
-from warfence.check.quiet import no_collection
 from warfence.errors import InputError
+from warfence.quiet import no_collection
 
 FORMAT, VERSION = "warfence-log", 1
 CHUNK = 4096  # lines that the JSON parser takes at once

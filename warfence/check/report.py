@@ -11,7 +11,7 @@ from warfence.check.clocks import Edge
 from warfence.check.events import HOST, Event
 from warfence.check.happens_before import Analysis, Pair, analyse
 from warfence.check.log_file import Log
-from warfence.check.quiet import no_collection
+from warfence.quiet import no_collection
 
 FindingKind = Literal["race", "never-recorded", "stale-ticket", "over-fencing"]
 LIMITS = (
