@@ -1,0 +1,9 @@
+"""Find the read boundary instead of trusting it: what a traced function reads, and where its marker belongs.
+
+`warfence_torch.plant` and `warfence_jax.cut` trace a function into `Operation`s; where the reads end is decided here, once.
+"""
+
+from warfence.boundary.find import Boundary, find
+from warfence.boundary.trace import Access, Operation
+
+__all__ = ["Access", "Boundary", "Operation", "find"]
