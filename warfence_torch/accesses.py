@@ -8,11 +8,13 @@ it holds the gaps too. What cannot be told is said, never guessed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from warfence.errors import InputError
 
 SEEN = ("aten", "prims", "prim")
 PLAIN = (Tensor, torch.nn.Parameter)
@@ -41,20 +43,34 @@ class Touch(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """The accesses of an operation that cannot be seen: its arguments, by name, that it reads, and that it writes."""
+    """The accesses of an operation that cannot be seen: its arguments, by name or place, that it reads, and that it writes."""
 
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
+    reads: tuple[str | int, ...] = ()
+    writes: tuple[str | int, ...] = ()
+
+    def named(self, rule: Rule) -> tuple[frozenset[str], frozenset[str]]:
+        """Both by name. InputError when the operation has no such argument."""
+
+        def name(argument: str | int) -> str:
+            if isinstance(argument, int) and 0 <= argument < len(rule.names):
+                return rule.names[argument]
+            if argument not in rule.names:
+                raise InputError(
+                    f"'{rule.name}' is declared to access its argument {argument!r}, which it does not have; "
+                    f"its arguments: {', '.join(rule.names)}"
+                )
+            return str(argument)
+
+        return frozenset(map(name, self.reads)), frozenset(map(name, self.writes))
 
 
 class Rule(NamedTuple):
-    """What the schema says. names: of all arguments. reads: False where none is read. makes: whether results are written."""
+    """What the schema says, by the names of arguments. makes: whether new results are written. unseen: why it is no use."""
 
     name: str
     names: tuple[str, ...]
+    reads: frozenset[str]
     writes: frozenset[str]
-    also_read: frozenset[str]
-    reads: bool
     makes: bool
     unseen: str
 
@@ -76,9 +92,10 @@ def accesses(
     said = declared.get(rule.name) if declared else None
     if rule.unseen and said is None:
         return [], rule.unseen
-    writes, also_read, reads = rule.writes, rule.also_read, rule.reads
     if said is not None:
-        writes, also_read = frozenset(said.writes), frozenset(said.reads) & frozenset(said.writes)
+        reads, writes = said.named(rule)
+    else:
+        reads, writes = rule.reads, rule.writes
     inputs = [(name, t) for name, value in by_name.items() for t in tensors(value)]
     results = list(tensors(out))
     for t in (*(t for _, t in inputs), *results):
@@ -92,8 +109,7 @@ def accesses(
     for name, t in inputs:
         if name in writes:
             touched += touch("write", t)
-        read = name in said.reads if said is not None else reads and name not in writes
-        if read or name in also_read:
+        if name in reads:
             touched += touch("read", t)
     if rule.makes:
         for t in made:
@@ -101,26 +117,25 @@ def accesses(
     return touched, ""
 
 
-@lru_cache(maxsize=None)
+@cache
 def rule_of(func: Any) -> Rule:
     """What is the same for every call of one operation."""
-    schema = getattr(func, "_schema", None)
+    schema, none = getattr(func, "_schema", None), frozenset[str]()
     if schema is None:
-        name = str(func)
-        return Rule(name, (), frozenset(), frozenset(), False, False, f"'{name}' has no schema")
+        return Rule(str(func), (), none, none, False, f"'{func}' has no schema")
     names = tuple(a.name for a in schema.arguments)
     short = schema.name.split("::")[-1]
     unseen = ""
     if func.namespace not in SEEN:
         unseen = f"'{schema.name}' is of another library: declare what it reads and writes"
     if torch.Tag.inplace_view in func.tags or short in QUERIES:  # the shape alone changes, or is asked for
-        return Rule(schema.name, names, frozenset(), frozenset(), False, False, unseen)
+        return Rule(schema.name, names, none, none, False, unseen)
     written = [a for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-    also_read = frozenset(a.name for a in written if not a.is_out and short not in WRITE_ONLY)
-    reads = not (short.endswith("_like") or short.startswith("new_"))
-    return Rule(
-        schema.name, names, frozenset(a.name for a in written), also_read, reads, short not in EMPTY, unseen
-    )  # fmt: skip
+    writes = frozenset(a.name for a in written)
+    overwritten = frozenset(a.name for a in written if a.is_out or short in WRITE_ONLY)
+    shape_only = short.endswith("_like") or short.startswith("new_")
+    reads = none if shape_only else frozenset(names) - overwritten
+    return Rule(schema.name, names, reads, writes, short not in EMPTY, unseen)
 
 
 def tensors(value: Any) -> Iterator[Tensor]:
