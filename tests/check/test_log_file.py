@@ -91,7 +91,7 @@ def test_lines_missing_in_the_middle_are_noticed(path: Path) -> None:
         ("[", "line 3: not JSON"),
         ("1, 2", "line 3: not JSON"),
         ("{}", "line 3: not an event; an event is a list of: kind"),
-        ('["peek", "forward"]', "line 3: unknown kind 'peek'; kinds: read, write, record"),
+        ('["peek", "forward"]', "line 3: unknown kind 'peek'; kinds: alloc, free, read, write, record"),
         ('["read", "forward", 0, "s", "t", 4, 4]', "line 3: a read of 't' [4, 4); name a resource and cells with 0 <="),
         ('["read", "forward", 0, "s", "", 0, 4]', "line 3: a read of ''"),
         ('["read", "", 0, "s", "t", 0, 4]', "line 3: a read without a lane"),

@@ -9,19 +9,22 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 HOST = "host"  # the host's own lane: its accesses happen at the call
-ACCESSES = frozenset({"read", "write"})
-WAITS = frozenset({"wait", "wait_lane", "host_sync"})
+ACCESSES = frozenset({"alloc", "free", "read", "write"})
+WAITS = frozenset({"await", "host_sync", "refused", "wait", "wait_lane"})
 KINDS = (*sorted(ACCESSES), "record", *sorted(WAITS))
 
-Kind = Literal["read", "write", "record", "wait", "wait_lane", "host_sync"]
+Kind = Literal["alloc", "free", "read", "write", "record", "await", "host_sync", "refused", "wait", "wait_lane"]
 
 
 class Event(NamedTuple):
     """One line of the log. Frozen, and as cheap as a tuple: logs have millions.
 
-    kind: read and write touch cells [begin, end) of `resource`. record: `event` takes the lane's position. wait: the
-    lane waits for what `event` holds at this place of the log. wait_lane: it waits for all that is enqueued on `other`.
-    host_sync: the host waits until `event` (or lane `other`) is done, blocking, or asking until the answer is yes.
+    kind: read and write touch cells [begin, end) of `resource`. alloc: the block is handed out for use on this lane,
+    which may write it from here on; free: its owner lets go of it, which orders nothing. record: `event` takes the
+    lane's position. wait: the lane waits for what `event` holds at this place of the log. refused: such a wait, which
+    the backend refused, so that it orders nothing. await: the lane waits for record number `generation` of `event`,
+    wherever that stands in the log. wait_lane: it waits for all that is enqueued on `other`. host_sync: the host waits
+    until `event` (or lane `other`) is done, blocking, or asking until the answer is yes.
     launch: of an access or record the one it belongs to, of a wait the one it is meant for. 0: none.
     generation: of a record its number, of a wait the number that its ticket names. 0: not known.
     where: a short text, such as a line or a stack.

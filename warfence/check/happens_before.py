@@ -13,6 +13,7 @@ from typing import NamedTuple
 from warfence.check.cells import Access, Cells
 from warfence.check.clocks import Clocks, Edge
 from warfence.check.events import HOST, WAITS, Event
+from warfence.check.standing import in_order
 
 
 class Pair(NamedTuple):
@@ -43,6 +44,7 @@ class Analysis:
         self.races: list[Pair] = []
         self.never_recorded: list[int] = []
         self.stale: list[tuple[int, int]] = []  # (wait, the record that the event held)
+        self.standing: list[int] = []  # where each lane stands that can never go on
         self.lanes = _lanes(events)
         self.clocks = Clocks(len(self.lanes))
 
@@ -69,11 +71,11 @@ def analyse(events: Sequence[Event]) -> Analysis:
     cells: dict[str, Cells] = {}
     held: dict[str, Held] = {}
     operation: list[tuple[int, str] | None] = [None] * len(lanes)
-    for index, event in enumerate(events):
+    for index, event, host in in_order(events, clocks.now[0], found.standing):
         lane = lanes[event.lane]
-        clock = clocks.enqueue(lane)
+        clock = clocks.enqueue(lane, host)
         kind = event.kind
-        if kind == "read" or kind == "write":
+        if kind == "read" or kind == "write" or kind == "alloc":
             this = (event.launch, event.stage)
             if not event.stage or operation[lane] != this:
                 clock[lane] += 1
@@ -85,6 +87,8 @@ def analyse(events: Sequence[Event]) -> Analysis:
         operation[lane] = None
         if kind == "record":
             held[event.event] = Held(index, lane, tuple(clock))
+        elif kind == "free":
+            continue
         elif event.other:
             other = lanes[event.other]
             clocks.wait(index, lane, other, tuple(clocks.enqueue(other)))
@@ -94,12 +98,13 @@ def analyse(events: Sequence[Event]) -> Analysis:
         else:
             if _is_stale(event, events[record.place]):
                 found.stale.append((index, record.place))
-            clocks.wait(index, lane, record.lane, record.clock)
+            if kind != "refused":
+                clocks.wait(index, lane, record.lane, record.clock)
     return found
 
 
 def _access(found: Analysis, cells: Cells, access: Access, event: Event, clock: list[int]) -> None:
-    writes, lane = event.kind == "write", access.lane
+    writes, lane = event.kind != "read", access.lane
     intervals = cells.covering(event.begin, event.end)
     racing: set[int] = set()
 

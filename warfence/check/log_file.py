@@ -30,19 +30,57 @@ class Log:
     unseen: tuple[str, ...] = ()
 
 
-def write_log(path: Path, events: Iterable[Event], unseen: Sequence[str] = ()) -> None:
-    """Write a log that `read_log` takes."""
-    count = 0
-    with path.open("w", encoding="utf-8") as file:
+class LogWriter:
+    """A log that is written as it grows, CHUNK events at a time, so that memory is bounded. A context manager.
+
+    Only a log whose writer was closed can be read: its last line counts the events.
+    """
+
+    def __init__(self, path: Path, unseen: Sequence[str] = ()) -> None:
+        """InputError when the file cannot be written."""
+        self.count = 0
+        self._waiting: list[Event] = []
+        try:
+            self._file = path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"the log {path} cannot be written ({error.strerror}); give a file in a folder") from error
         header = {"format": FORMAT, "version": VERSION, "fields": FIELDS, "unseen": list(unseen)}
-        file.write(json.dumps(header) + "\n")
+        self._file.write(json.dumps(header) + "\n")
+
+    def append(self, event: Event) -> None:
+        """Take one event."""
+        self._waiting.append(event)
+        if len(self._waiting) >= CHUNK:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left, and the count. Safe to call twice."""
+        if not self._file.closed:
+            self._flush()
+            self._file.write(json.dumps({"events": self.count}) + "\n")
+            self._file.close()
+
+    def __enter__(self) -> LogWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _flush(self) -> None:
+        events, self._waiting = self._waiting, []
+        self.count += len(events)
         for event in events:
-            count += 1
             length = len(event)
             while event[length - 1] == _DEFAULTS[length - 1]:
                 length -= 1
-            file.write(json.dumps(event[:length]) + "\n")
-        file.write(json.dumps({"events": count}) + "\n")
+            self._file.write(json.dumps(event[:length]) + "\n")
+
+
+def write_log(path: Path, events: Iterable[Event], unseen: Sequence[str] = ()) -> None:
+    """Write a log that `read_log` takes."""
+    with LogWriter(path, unseen) as writer:
+        for event in events:
+            writer.append(event)
 
 
 def read_log(path: Path) -> Log:
@@ -137,10 +175,12 @@ def _wrong(event: Event) -> str:
     elif kind == "wait_lane":
         if not other:
             return "a wait_lane without the other lane; name it as 'other'"
-    elif kind in WAITS and other and (name or kind == "wait"):
+    elif kind in WAITS and other and (name or kind != "host_sync"):
         return f"a {kind} for lane '{other}' and event '{name}'; a wait names an event, a host_sync one of the two"
     elif not name and not other:
         return f"a {kind} without an event; name it as 'event'"
+    if kind == "await" and (lane == HOST or generation < 1):
+        return f"an await on lane '{lane}' for record {generation}; a lane of the device awaits record 1 or a later one"
     if kind == "host_sync" and lane != HOST:
         return f"a host_sync on lane '{lane}'; the host synchronises, its lane is '{HOST}'"
     return ""

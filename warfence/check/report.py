@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ from warfence.check.happens_before import Analysis, Pair, analyse
 from warfence.check.log_file import Log
 from warfence.quiet import no_collection
 
-FindingKind = Literal["race", "never-recorded", "stale-ticket", "over-fencing"]
+FindingKind = Literal["race", "never-recorded", "stale-ticket", "wait-cycle", "over-fencing"]
 LIMITS = (
     "Only accesses that are in the log: a kernel that touches more than it declares, or memory known by two names, "
     "is not seen.",
@@ -30,6 +31,7 @@ class Finding:
     """One kind of mistake, with its first instance. lines: places in the log of the two events, counted from 1.
 
     missing: the edge that is missing, or too strong. earliest: the place from which on it would be right.
+    count: alike ones. operations: those that over-fencing waited for in vain, of all alike ones together.
     """
 
     kind: FindingKind
@@ -40,6 +42,7 @@ class Finding:
     where: tuple[str, ...]
     resource: str = ""
     count: int = 1
+    operations: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,30 +67,35 @@ def check(log: Log) -> Report:
     with no_collection():
         found = analyse(log.events)
     first: dict[Hashable, Finding] = {}
-    counts: dict[Hashable, int] = {}
-    for key, finding in _all(found):
-        counts[key] = counts.get(key, 0) + 1
+    counts: Counter[Hashable] = Counter()
+    costs: Counter[Hashable] = Counter()
+    for key, cost, finding in _all(found):
+        counts[key] += 1
+        costs[key] += cost
         if key not in first:
             first[key] = finding()
-    findings = tuple(replace(finding, count=counts[key]) for key, finding in first.items())
+    findings = tuple(replace(one, count=counts[key], operations=costs[key]) for key, one in first.items())
     return Report(findings, len(log.events), tuple(found.lanes), (*log.unseen, *LIMITS))
 
 
-def _all(found: Analysis) -> Iterator[tuple[Hashable, Callable[[], Finding]]]:
-    """(what counts as alike, how to say it) of everything found."""
+def _all(found: Analysis) -> Iterator[tuple[Hashable, int, Callable[[], Finding]]]:
+    """(what counts as alike, operations waited for in vain, how to say it) of everything found."""
     events, names = found.events, tuple(found.lanes)
     for pair in found.races:
         a, b = events[pair.first], events[pair.second]
-        yield ("race", a.resource, _kin(a), _kin(b)), partial(_race, a, b, pair)
+        yield ("race", a.resource, _kin(a), _kin(b)), 0, partial(_race, a, b, pair)
     for index in found.never_recorded:
         wait = events[index]
-        yield ("never", wait.lane, wait.event), partial(_never, wait, index)
+        yield ("never", wait.lane, wait.event), 0, partial(_never, wait, index)
     for index, record in found.stale:
         wait, held = events[index], events[record]
-        yield ("stale", wait.lane, wait.event, held.lane), partial(_stale, wait, held, (index, record))
+        yield ("stale", wait.lane, wait.event, held.lane), 0, partial(_stale, wait, held, (index, record))
+    if found.standing:
+        yield "cycle", 0, partial(_cycle, [events[index] for index in found.standing], tuple(found.standing))
+        return  # what stands was not judged, so no wait can be called too strong
     for edge, late in found.over_fencing():
         wait, source = events[edge.index], names[edge.source]
-        yield ("over", wait.kind, wait.lane, source, edge.used), partial(_over, wait, source, edge, late)
+        yield ("over", wait.kind, wait.lane, source, edge.used), late, partial(_over, wait, source, edge, late)
 
 
 def _kin(event: Event) -> tuple[str, str, str]:
@@ -99,12 +107,14 @@ def _race(a: Event, b: Event, pair: Pair) -> Finding:
         how = f"the host does not synchronise with lane {a.lane} behind {a.title} before"
     else:
         how = f"lane {b.lane} does not wait for lane {a.lane} behind {a.title} before"
+    if b.kind == "alloc":
+        how += " the memory is handed out again"
     short = pair.position - pair.known
     seen = f"it is behind an operation {short} earlier only" if pair.known else "it is behind nothing of that lane"
     return Finding(
         kind="race",
         what=f"{a.kind} of {a.cells} by {a.title} and {b.kind} of {b.cells} by {b.title} may happen in either order",
-        missing=f"{how} {b.title}; {seen}",
+        missing=f"{how} by {b.title}; {seen}" if b.kind == "alloc" else f"{how} {b.title}; {seen}",
         earliest=f"right after {a.title}: record there, and wait for that before {b.title}",
         lines=(pair.first + 1, pair.second + 1),
         where=(a.where, b.where),
@@ -136,6 +146,22 @@ def _stale(wait: Event, held: Event, lines: tuple[int, int]) -> Finding:
         earliest=f"call the wait while the event holds the record of {named(wait)}, or record to an event of its own",
         lines=(lines[0] + 1, lines[1] + 1),
         where=(wait.where, held.where),
+    )
+
+
+def _cycle(standing: list[Event], places: tuple[int, ...]) -> Finding:
+    def stands(event: Event) -> str:
+        number = f"record {event.generation} of " if event.kind == "await" else ""
+        waited = f"event '{event.event}'" if event.event else f"all of lane {event.other}"
+        return f"{event.lane} waits for {number}{waited}"
+
+    return Finding(
+        kind="wait-cycle",
+        what=f"nothing can go on: {'; '.join(stands(event) for event in standing)}",
+        missing="what would end each of these waits stands behind another of them, or is never called",
+        earliest="enqueue one of the records before the wait that it stands behind, or let that wait bind at its call",
+        lines=tuple(place + 1 for place in places),
+        where=tuple(event.where for event in standing),
     )
 
 

@@ -1,4 +1,4 @@
-"""`warfence check`: accesses of an event log that no fence orders, tickets that are wrong, and fences that cost too much."""
+"""`warfence check`: what no fence orders in an event log, wrong tickets, waits without end, fences that cost too much."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ def check(
 def _print(console: Console, log: Path, report: Report) -> None:
     for number, finding in enumerate(report.findings, 1):
         times = f" ({finding.count} times, the first one here)" if finding.count > 1 else ""
-        lines = " and ".join(str(line) for line in finding.lines)
+        lines = " and ".join(map(str, finding.lines))
         say(console, f"{number}. {finding.kind}{times}: {finding.what}")
         say(console, f"   edge: {finding.missing}")
         say(console, f"   earliest: {finding.earliest}")
+        if finding.operations:
+            say(console, f"   cost: {finding.operations} operations waited for in vain, all times together")
         say(console, f"   event {lines} of the log")
         for where in filter(None, finding.where):
             say(console, f"   at {where}")
