@@ -1,1 +1,16 @@
-"""warfence on torch: host lanes on CPU, streams and captured graphs on CUDA."""
+"""warfence on torch: host lanes on CPU, streams and captured graphs on CUDA.
+
+`plant(fn, shared=[...])` finds where a function's shared reads end and plants the marker there; `stage(name)` names them.
+Both are loaded when first asked for.
+"""
+
+from importlib import import_module
+from typing import Any
+
+LAZY = {"plant": "warfence_torch.planting", "stage": "warfence_torch.planting"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LAZY:
+        raise AttributeError(f"module 'warfence_torch' has no attribute '{name}'")
+    return getattr(import_module(LAZY[name]), name)

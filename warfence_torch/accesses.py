@@ -82,7 +82,7 @@ def accesses(
     out: Any,
     declared: Mapping[str, Declared] | None = None,
 ) -> tuple[list[Touch], str]:
-    """All that one operation touched, and why that cannot be told ('' where it can; then the touches are not all).
+    """All that one operation touched, and why that cannot be told ('' where it can; else no touch is told).
 
     The operation is as `__torch_dispatch__` sees it: `out` is what `func(*args, **kwargs)` returned. `declared` is for
     operations of other libraries, by name without overload ("library::operation").
