@@ -1,0 +1,98 @@
+"""Issues a cut function on a lane: one executable after the other, in the lane's chain, with the boundary's token between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+from jax import Array
+
+from warfence.errors import InputError, StageError, WarfenceError
+from warfence_jax.boundary.part import Part, Values
+from warfence_jax.lanes import JaxLane
+from warfence_jax.tables import Tables, Version, dead_handle
+from warfence_jax.tokens import Promise
+
+
+class Issued:
+    """One launch of a cut function on a lane."""
+
+    def __init__(self, launch: int, lane: JaxLane, known: Values, tables: Tables | None) -> None:
+        self.launch = launch
+        self._lane, self._known, self._tables = lane, known, tables
+        self._last: Promise | None = None
+        self._results: list[Any] = []
+
+    def result(self) -> Any:
+        """What the function returns, as arrays that may still be computed. Blocks until all was dispatched.
+
+        StageError, or another error of warfence, when a part of this launch or of one before it failed.
+        """
+        if self._last is not None:
+            self._last.await_dispatch()
+        if not self._results:
+            self._lane.check()
+        return self._results[0]
+
+    def issue(self, parts: Sequence[Part], result: Callable[[Values], Any]) -> tuple[Promise, ...]:
+        """Enqueue the parts. Returns the tokens of the boundary: of the part that takes the shared arrays, else of all that
+        was enqueued before."""
+        boundary = self._lane.newest()
+        for part in parts:
+            finish = result if part is parts[-1] else None
+            try:
+                self._last = self._lane.enqueue(
+                    part.device, partial(self._dispatch, part, finish), blocking=part.calls_back
+                )
+            except KeyError as error:
+                raise InputError(
+                    f"launch {self.launch}: the {part.label} runs on {part.device}, which lane '{self._lane.name}' does not "
+                    f"serve; cut for a device of the lane's backend"
+                ) from error
+            for version in self._versions(part):
+                if self._tables is not None:
+                    self._tables.taken(version, self._last)
+            boundary = (self._last,) if part.shared else boundary
+        return boundary
+
+    def _versions(self, part: Part) -> list[Version]:
+        return [self._known[v] for v in part.shared if isinstance(self._known[v], Version)]
+
+    # -- on the lane's thread
+
+    def _dispatch(self, part: Part, finish: Callable[[Values], Any] | None, order: Array, wait: Array) -> Array:
+        try:
+            known = {v: a.handle if isinstance(a, Version) else a for v, a in self._known.items()}
+            arguments = part.arguments(known)
+            if part.calls_back:
+                # A program with a callback runs in the thread that dispatches it only when nothing is left to wait for.
+                jax.block_until_ready(arguments)
+            given, token = part.dispatch(arguments, order, wait)
+        except WarfenceError:
+            raise
+        except Exception as error:
+            dead = [v for v in self._versions(part) if v.dead()]
+            if dead and self._tables is not None:
+                self._tables.refused += 1
+                raise dead_handle(dead[0], self.launch, part.label) from error
+            raise StageError(self.launch, part.label, error) from error
+        self._known |= given
+        if finish is not None:
+            self._results.append(finish(self._known))
+            self._known = {}
+        return token
+
+
+def issue(
+    parts: Sequence[Part], lane: JaxLane, launch: int, known: Values, result: Callable[[Values], Any],
+    tables: Tables | None,
+) -> tuple[Issued, tuple[Promise, ...]]:  # fmt: skip
+    """Issue one launch; returns it, and the tokens of its boundary. InputError for a version without its tables."""
+    if tables is None and any(isinstance(a, Version) for a in known.values()):
+        raise InputError(
+            f"launch {launch}: an argument is a version of a table; pass the tables too, which note who reads it"
+        )
+    issued = Issued(launch, lane, known, tables)
+    return issued, issued.issue(parts, result)
