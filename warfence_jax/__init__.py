@@ -1,16 +1,16 @@
 """The JAX backend: chains of ahead-of-time executables, cut at the read boundary; waits are operands.
 
-`from warfence_jax import cut` cuts a function that is not ours; it is loaded when it is asked for.
+`cut(fn, args, shared_argnums=...)` cuts any jittable function behind its last read of a shared array; `marked` puts a
+callback there instead. Both are loaded when first asked for.
 """
 
+from importlib import import_module
 from typing import Any
 
-FROM_BOUNDARY = ("Cut", "cut", "marked")
+LAZY = {"Cut": "warfence_jax.cutting", "cut": "warfence_jax.cutting", "marked": "warfence_jax.cutting"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in FROM_BOUNDARY:
+    if name not in LAZY:
         raise AttributeError(f"module 'warfence_jax' has no attribute '{name}'")
-    from warfence_jax import boundary
-
-    return getattr(boundary, name)
+    return getattr(import_module(LAZY[name]), name)

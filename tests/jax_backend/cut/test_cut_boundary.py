@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from warfence.boundary import Access, Boundary, find
 from warfence.modes import WarReadDonePolicy
-from warfence_jax.boundary.arguments import traced_with
-from warfence_jax.boundary.operations import operations
-from warfence_jax.boundary.order import hoist
+from warfence_jax.cutting.arguments import traced_with
+from warfence_jax.cutting.operations import operations
+from warfence_jax.cutting.order import hoist
 
 TABLE = jnp.arange(12, dtype=jnp.int32).reshape(3, 4)
 X = jnp.arange(4, dtype=jnp.int32)

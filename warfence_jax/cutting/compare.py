@@ -15,10 +15,10 @@ import numpy as np
 from jax import Array
 from jax.stages import Compiled
 
-from warfence_jax.boundary.trace import Traced
+from warfence_jax.cutting.trace import Traced
 
 if TYPE_CHECKING:
-    from warfence_jax.boundary.cut import Cut
+    from warfence_jax.cutting.cut import Cut
 
 
 @dataclass(frozen=True, slots=True)

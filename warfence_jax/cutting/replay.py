@@ -10,7 +10,7 @@ import jax
 from jax import Array
 
 from warfence.errors import InputError, StageError, WarfenceError
-from warfence_jax.boundary.part import Part, Values
+from warfence_jax.cutting.part import Part, Values
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tables import Tables, Version, dead_handle
 from warfence_jax.tokens import Promise

@@ -9,7 +9,7 @@ from typing import Any
 from jax import Array
 
 from warfence.errors import InputError
-from warfence_jax.boundary.trace import Traced, trace
+from warfence_jax.cutting.trace import Traced, trace
 
 
 def argnums(what: str, given: int | Sequence[int], count: int, name: str) -> set[int]:

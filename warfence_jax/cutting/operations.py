@@ -14,7 +14,7 @@ from jax.extend import source_info_util
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
 from warfence.boundary import Access, Operation
-from warfence_jax.boundary.trace import Traced
+from warfence_jax.cutting.trace import Traced
 
 FRAMES = 3  # of the caller's code, in `Operation.where`
 

@@ -14,9 +14,9 @@ from jax.sharding import SingleDeviceSharding
 from jax.stages import Compiled
 
 from warfence.errors import InputError
-from warfence_jax.boundary.plan import Plan
-from warfence_jax.boundary.trace import Traced
 from warfence_jax.compiler import CALLBACK, Compiler, aliased_arguments, token_of
+from warfence_jax.cutting.plan import Plan
+from warfence_jax.cutting.trace import Traced
 
 Values = dict[Var, Any]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from jax.extend.core import JaxprEqn, Literal, Var
 
 from warfence.boundary import Operation
-from warfence_jax.boundary.operations import operations, reads
-from warfence_jax.boundary.trace import Traced
+from warfence_jax.cutting.operations import operations, reads
+from warfence_jax.cutting.trace import Traced
 
 UNORDERED = ("IOEffect", "DebugEffect")  # the effects of callbacks that JAX promises no place
 

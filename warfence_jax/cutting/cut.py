@@ -22,15 +22,15 @@ from warfence.backend import Marker
 from warfence.boundary import Boundary, find
 from warfence.errors import InputError
 from warfence.fence import Ticket
-from warfence_jax.boundary.arguments import argnums, traced_with
-from warfence_jax.boundary.compare import Comparison, compare
-from warfence_jax.boundary.operations import operations
-from warfence_jax.boundary.order import Gain, hoist
-from warfence_jax.boundary.part import Part, Values, described
-from warfence_jax.boundary.plan import fitting, plan
-from warfence_jax.boundary.replay import Issued, issue
-from warfence_jax.boundary.trace import Traced
 from warfence_jax.compiler import Compiler, aliased_arguments
+from warfence_jax.cutting.arguments import argnums, traced_with
+from warfence_jax.cutting.compare import Comparison, compare
+from warfence_jax.cutting.operations import operations
+from warfence_jax.cutting.order import Gain, hoist
+from warfence_jax.cutting.part import Part, Values, described
+from warfence_jax.cutting.plan import fitting, plan
+from warfence_jax.cutting.replay import Issued, issue
+from warfence_jax.cutting.trace import Traced
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tables import Tables
 from warfence_jax.tokens import Record

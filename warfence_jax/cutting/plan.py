@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from jax.extend.core import JaxprEqn, Literal, Var
 
-from warfence_jax.boundary.operations import reads
-from warfence_jax.boundary.trace import Atom, Traced
+from warfence_jax.cutting.operations import reads
+from warfence_jax.cutting.trace import Atom, Traced
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from jax.experimental import io_callback
 from jax.extend.core import Literal
 
 from warfence.boundary import Boundary, find
-from warfence_jax.boundary.arguments import traced_with
-from warfence_jax.boundary.operations import operations
-from warfence_jax.boundary.part import described, function
-from warfence_jax.boundary.plan import plan
-from warfence_jax.boundary.trace import Traced
 from warfence_jax.compiler import Compiler
+from warfence_jax.cutting.arguments import traced_with
+from warfence_jax.cutting.operations import operations
+from warfence_jax.cutting.part import described, function
+from warfence_jax.cutting.plan import plan
+from warfence_jax.cutting.trace import Traced
 
 
 class Marked:
