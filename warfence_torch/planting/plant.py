@@ -48,6 +48,8 @@ def plant(
     device = device or ("cuda" if any(t.is_cuda for t in given) else "cpu")
     if device not in ("cpu", "cuda"):
         raise InputError(f"plant() got device '{device}'; choose one of: cpu, cuda")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("plant() is asked for CUDA, but torch.cuda.is_available() is False; use device='cpu'")
     if device == "cpu" and (stream is not None or pool is not None):
         raise InputError("plant() got a stream or a pool, which only CUDA has, but its tensors lie on the CPU")
     guard = torch.inference_mode if any(t.is_inference() for t in given) else torch.no_grad

@@ -4,7 +4,9 @@ Every later pass (the second one, the capture, a replay on the CPU) is a trace t
 stands at a position, and a position means something only while the sequence is the same.
 
 Prior art: torch.cuda._sanitizer looks at tensors by pointer, outside of replays. Not seen here, and so said in the report:
-launches of other threads, and kernels launched without torch from a pointer that was taken before the function began.
+launches of other threads, and kernels launched without torch from a pointer that was taken before the function began. An
+operation is taken to run on the stream that is current. A compiled function is traced, and captured, as it was written:
+torch runs no compiled code under a dispatch mode (seen with 2.13).
 """
 
 from __future__ import annotations

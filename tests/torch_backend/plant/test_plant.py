@@ -186,6 +186,12 @@ def test_only_cuda_has_streams_and_devices_have_names(table: Tensor) -> None:
         plant(lambda: table + 1, [table], device="gpu")
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
+def test_cuda_is_refused_where_there_is_none(table: Tensor) -> None:
+    with pytest.raises(InputError, match=r"torch.cuda.is_available\(\) is False; use device='cpu'"):
+        plant(lambda: table + 1, [table], device="cuda")
+
+
 @pytest.mark.parametrize(
     ("passes", "said"),
     [
