@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from warfence.check.events import HOST, Event
-from warfence.check.log_file import FIELDS, read_log, write_log
+from warfence.check.log_file import CHUNK, FIELDS, LogWriter, read_log, write_log
 from warfence.errors import InputError
 
 EVENTS = [
@@ -44,6 +44,22 @@ def test_a_log_comes_back_as_it_was_written(path: Path) -> None:
     log = read_log(path)
     assert log.events == EVENTS
     assert log.unseen == ("custom kernels",)
+
+
+def test_a_log_that_is_written_as_it_grows_is_the_same_log(tmp_path: Path) -> None:
+    many = [event for event in EVENTS for _ in range(CHUNK)]
+    writer = LogWriter(tmp_path / "grown", ["custom kernels"])
+    for event in many:
+        writer.append(event)
+    assert "cut off" in refusal(tmp_path / "grown")
+    writer.close()
+    assert writer.count == len(many)
+    assert read_log(tmp_path / "grown").events == many
+
+
+def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written"):
+        LogWriter(tmp_path / "none" / "log")
 
 
 def test_an_empty_log_is_a_log(tmp_path: Path) -> None:
@@ -97,6 +113,12 @@ def test_lines_missing_in_the_middle_are_noticed(path: Path) -> None:
         ('["read", "", 0, "s", "t", 0, 4]', "line 3: a read without a lane"),
         ('["read", "forward", "one"]', "line 3: a field has the wrong type; launch"),
         ('["record", "forward"]', "line 3: a record without an event"),
+        (
+            '["await", "forward", 0, "", "", 0, 0, "e"]',
+            "line 3: an await on lane 'forward' for record 0; a lane of the",
+        ),
+        ('["await", "host", 0, "", "", 0, 0, "e", 1]', "line 3: an await on lane 'host'"),
+        ('["alloc", "schedule", 0, "s", "", 0, 4]', "line 3: a alloc of ''"),
         ('["wait_lane", "forward"]', "line 3: a wait_lane without the other lane"),
         ('["host_sync", "forward", 0, "", "", 0, 0, "e"]', "line 3: a host_sync on lane 'forward'"),
         ('["wait", "forward", 0, "", "", 0, 0, "e", 0, "copy"]', "line 3: a wait for lane 'copy' and event 'e'"),

@@ -46,16 +46,10 @@ class Clocks:
         self._host_version = 0
         self._seen = [0] * lanes
 
-    def enqueue(self, lane: int, host: Sequence[int] | None = None) -> list[int]:
-        """The host enqueues on this lane: what the host knows holds for the operation. Returns the lane's clock.
-
-        host: the host's clock at the call, where the operation's turn came later than that.
-        """
+    def enqueue(self, lane: int) -> list[int]:
+        """The host enqueues on this lane: what the host knows holds for the operation. Returns the lane's clock."""
         clock = self.now[lane]
-        if host is not None:
-            clock[0] = max(clock[0], host[0])
-            self._join(lane, host, None)
-        elif lane:
+        if lane:
             clock[0] = self.now[0][0]
             if self._seen[lane] != self._host_version:
                 self._seen[lane] = self._host_version

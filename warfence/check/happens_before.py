@@ -52,12 +52,14 @@ class Analysis:
         """(edge, operations waited for in vain), where no instance of the same wait needed all that it waits for.
 
         The same wait: of one kind, one place in the code, between the same lanes. Not judged: instances that bring
-        nothing new, and those behind which their lane does nothing more.
+        nothing new, those behind which their lane does nothing more, and lanes that race (there a wait is wrong rather
+        than too strong).
         """
+        racing = {tuple(self.lanes[self.events[at].lane] for at in (race.second, race.first)) for race in self.races}
         waits: dict[tuple[object, ...], list[tuple[Edge, int]]] = {}
         for edge in self.clocks.edges:
             goes_on = self.clocks.now[edge.waiter][edge.waiter] > edge.placed
-            if edge.upto > edge.known and (edge.used or goes_on):
+            if edge.upto > edge.known and (edge.used or goes_on) and (edge.waiter, edge.source) not in racing:
                 event = self.events[edge.index]
                 same = waits.setdefault((event.kind, event.where, edge.waiter, edge.source), [])
                 same.append((edge, edge.upto - max(edge.needed, edge.known)))
@@ -71,9 +73,9 @@ def analyse(events: Sequence[Event]) -> Analysis:
     cells: dict[str, Cells] = {}
     held: dict[str, Held] = {}
     operation: list[tuple[int, str] | None] = [None] * len(lanes)
-    for index, event, host in in_order(events, clocks.now[0], found.standing):
+    for index, event in in_order(events, found.standing):
         lane = lanes[event.lane]
-        clock = clocks.enqueue(lane, host)
+        clock = clocks.enqueue(lane)
         kind = event.kind
         if kind == "read" or kind == "write" or kind == "alloc":
             this = (event.launch, event.stage)
@@ -136,6 +138,8 @@ def _access(found: Analysis, cells: Cells, access: Access, event: Event, clock: 
         if writes:
             interval.reads = [] if alone else loose(reads)
             interval.writes = [*before, access]
+            if event.kind == "alloc":  # it stands for all that was done with the block before
+                interval.reads, interval.writes = [], [access]
         else:
             interval.reads = [access] if alone else [*(one for one in reads if one.lane != lane), access]
     if len(intervals) > 1:

@@ -107,11 +107,6 @@ class Recorded:
         self._sizes: dict[str, int] = {}
 
     @property
-    def unseen(self) -> tuple[str, ...]:
-        """What the log does not tell, for its header."""
-        return (*UNSEEN, GUARDED) if self.capabilities.guards_writes else UNSEEN
-
-    @property
     def compilations(self) -> int:
         return self.inner.compilations
 
@@ -145,6 +140,11 @@ class Recorded:
         self.inner.close()
 
 
+def unseen(backend: Backend) -> tuple[str, ...]:
+    """What a log of this backend does not tell, for its header."""
+    return (*UNSEEN, GUARDED) if backend.capabilities.guards_writes else UNSEEN
+
+
 def runs(cells: Int32[np.ndarray, " n"], most: int = MOST_RUNS) -> list[tuple[int, int]]:
     """The cells as sorted intervals [begin, end), at most `most`: the smallest gaps are closed first."""
     if not len(cells):
@@ -159,4 +159,4 @@ def runs(cells: Int32[np.ndarray, " n"], most: int = MOST_RUNS) -> list[tuple[in
     return [(int(begin), int(end) + 1) for begin, end in zip(begins, ends, strict=True)]
 
 
-__all__ = ["Recorded", "RecordedSource", "runs"]
+__all__ = ["Recorded", "RecordedLane", "RecordedSource", "RecordedTables", "runs", "unseen"]

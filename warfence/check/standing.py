@@ -12,16 +12,17 @@ from typing import NamedTuple
 
 from warfence.check.events import HOST, Event
 
-# (place in the log, event, the host's clock at the call where the event's turn came later)
-Turn = tuple[int, Event, Sequence[int] | None]
+Turn = tuple[int, Event]  # its place in the log, and the event
 
 
-def in_order(events: Sequence[Event], host: Sequence[int], standing: list[int]) -> Iterator[Turn]:
-    """Each event when its turn comes. host: the host's clock, which grows as the events are used. standing: filled with
-    the places at which lanes stand in the end."""
+def in_order(events: Sequence[Event], standing: list[int]) -> Iterator[Turn]:
+    """Each event when its turn comes: right behind what it stood for, and so before any later call of the host.
+
+    standing: filled with the places at which lanes stand in the end.
+    """
     if any(event.kind == "await" for event in events):
-        return _Run(events, host, standing).turns()
-    return ((index, event, None) for index, event in enumerate(events))
+        return _Run(events, standing).turns()
+    return enumerate(events)
 
 
 class _Called(NamedTuple):
@@ -34,8 +35,8 @@ class _Called(NamedTuple):
 class _Run:
     """Events are renamed, so that every record, and every wait that is bound to it, has a name of its own."""
 
-    def __init__(self, events: Sequence[Event], host: Sequence[int], standing: list[int]) -> None:
-        self._events, self._host, self._standing = events, host, standing
+    def __init__(self, events: Sequence[Event], standing: list[int]) -> None:
+        self._events, self._standing = events, standing
         self._queues: dict[str, deque[_Called]] = {event.lane: deque() for event in events}
         self._records: dict[str, int] = {}  # of each event, those that the host has called
         self._ran: set[str] = set()
@@ -51,21 +52,20 @@ class _Run:
 
     def _bind(self, index: int, event: Event) -> _Called:
         """The event under the name of the one record that it is, or waits for."""
-        host = None if event.lane == HOST else tuple(self._host)
         if event.kind == "await":
             name = _name(event.event, event.generation)
-            return _Called((index, event._replace(event=name, generation=0), host), name)
+            return _Called((index, event._replace(event=name, generation=0)), name)
         if event.kind == "record":
             number = self._records[event.event] = self._records.get(event.event, 0) + 1
-            return _Called((index, event._replace(event=_name(event.event, number)), host))
+            return _Called((index, event._replace(event=_name(event.event, number))))
         if behind := self._queues.get(event.other):  # a point behind what stands on that lane
             name = _name(event.other, -index)
-            behind.append(_Called((index, Event("record", event.other, event=name), tuple(self._host))))
-            return _Called((index, event._replace(event=name, other=""), host), name)
+            behind.append(_Called((index, Event("record", event.other, event=name))))
+            return _Called((index, event._replace(event=name, other="")), name)
         if number := self._records.get(event.event, 0):
             name = _name(event.event, number)
-            return _Called((index, event._replace(event=name), host), "" if event.kind == "refused" else name)
-        return _Called((index, event, host))
+            return _Called((index, event._replace(event=name)), "" if event.kind == "refused" else name)
+        return _Called((index, event))
 
     def _go_on(self) -> Iterator[Turn]:
         """Whatever can run on any lane, as far as it can."""

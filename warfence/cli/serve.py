@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warfence.cli import serve_options as given
 from warfence.cli.output import JsonFlag, print_json
+from warfence.cli.serve_watch import Watch, check_watch, judged, session
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,6 +48,7 @@ def serve(
     draft: given.DraftDirectory = None,
     block: given.Block = None,
     out: given.Out = None,
+    watch: Watch = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Serve prompts and show the texts as they come, then what the fence did.
@@ -61,7 +64,8 @@ def serve(
         model=model, prompts=prompts, trace=trace, speed=speed, limit=limit, max_new_tokens=max_new_tokens,
         temperature=temperature, top_p=top_p, seed=seed, out=out,
     )  # fmt: skip
-    found = carry_out(options, as_json)
+    check_watch(watch)
+    found = carry_out(options, as_json, watch)
     if as_json:
         print_json(found)
     if found["compilations"]["after"]:
@@ -70,46 +74,44 @@ def serve(
         raise CheckFailed(f"{found['compilations']['after']} programs were compiled after warm-up; please report it")
 
 
-def carry_out(options: ServeOptions, as_json: bool) -> dict[str, Any]:
+def carry_out(options: ServeOptions, as_json: bool, log: Path | None) -> dict[str, Any]:
     """Serve and return the report; print for people what belongs to it, unless it is printed as JSON."""
     from warfence.cli.output import screens
     from warfence.cli.summary import print_summary
     from warfence.cli.view import watch
     from warfence.serve.job import prepare
     from warfence.serve.report import run_report
-    from warfence.serve.session import session
 
     job = prepare(options)
     console, bars = screens(as_json)
     if options.hazard:
-        return _hazard(job, console, bars)
+        return _hazard(job, console, bars, log)
     requests = job.workload.requests()
     with (
         keeping(job, requests),
         watch(job, bars, options.backend, show_texts=not as_json) as watcher,
-        session(job, watcher) as warm,
+        session(job, watcher, log) as warm,
     ):
         _announce(console, job)
         outcome = warm.serve(requests)
     report = run_report(job, outcome)
     print_summary(console, report)
-    return report
+    return report if log is None else report | {"watch": judged(console, log)}
 
 
-def _hazard(job: Job, console: Console, bars: Console) -> dict[str, Any]:
+def _hazard(job: Job, console: Console, bars: Console, log: Path | None) -> dict[str, Any]:
     """The serial twin, then the same without a fence in the worst order; exit status 0, for it is a demonstration."""
     from warfence.cli.output import prose, say
     from warfence.cli.summary import print_hazard, print_summary
     from warfence.cli.view import watch
     from warfence.serve.hazard import compare
     from warfence.serve.report import run_report
-    from warfence.serve.session import session
 
     requests = job.workload.requests()
     with (
         keeping(job, requests),
         watch(job, bars, job.options.backend, show_texts=False) as watcher,
-        session(job, watcher) as warm,
+        session(job, watcher, log) as warm,
     ):
         _announce(console, job)
         say(console, "First the serial twin: it overlaps nothing, so its texts are right.")
@@ -120,7 +122,7 @@ def _hazard(job: Job, console: Console, bars: Console) -> dict[str, Any]:
     report = run_report(job, outcome) | {"hazard": hazard.to_json()}
     print_hazard(console, job, hazard)
     print_summary(console, report, title="Summary of the run without a fence")
-    return report
+    return report if log is None else report | {"watch": judged(console, log)}
 
 
 @contextmanager

@@ -1,0 +1,42 @@
+"""Racy programs and fixed twins on one backend, judged from a recorded execution, as a Markdown table.
+
+    python docs/results/scenario_pairs.py --backend strict|torch|jax
+
+Exit status: 1 when a verdict is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from warfence import backends
+from warfence.backend import Backend
+from warfence.check.pairs.run import play_all, recall_and_precision
+
+
+def open_backend(name: str) -> Backend:
+    if name == "strict":
+        from warfence.testing.strict.backend import StrictBackend
+
+        return StrictBackend()
+    return backends.load(name)(device="cpu")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backend", choices=("strict", "torch", "jax"), default="strict")
+    name = parser.parse_args().backend
+    results = play_all(open_backend(name))
+    print(f"| scenario | right | {name} | findings | |\n| --- | --- | --- | --- | --- |")
+    for one in results:
+        verdict = one.verdict if one.right else f"**{one.verdict}**"
+        print(f"| {one.name} | {one.expected} | {verdict or '-'} | {', '.join(one.found)} | {one.reason} |")
+    recall, precision = recall_and_precision(results)
+    played = sum(1 for one in results if one.verdict)
+    print(f"\n{played} of {len(results)} programs expressed; recall {recall:.2f}, precision {precision:.2f}.")
+    return 0 if all(one.right for one in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

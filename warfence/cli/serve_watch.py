@@ -1,0 +1,83 @@
+"""`warfence serve --watch LOG`: the same run on a recorded backend, and in two lines what the check finds in its log."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from warfence.cli.output import say
+from warfence.cli.serve_options import HOW
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warfence.backend import Backend
+    from warfence.serve.job import Job
+    from warfence.serve.session import Session, Watcher
+
+Watch = Annotated[
+    Path | None,
+    typer.Option(help="Log all that passes the backend's interface, and check it afterwards.", rich_help_panel=HOW),
+]
+
+
+def check_watch(log: Path | None) -> None:
+    """InputError when no log can be written there. Before anything else is done."""
+    from warfence.errors import InputError
+
+    if log is not None and (log.is_dir() or not os.access(log.parent, os.W_OK)):
+        raise InputError(f"--watch '{log}': no file can be written there; give one in a folder that is writable")
+
+
+@contextmanager
+def session(job: Job, watcher: Watcher, log: Path | None) -> Iterator[Session]:
+    """`warfence.serve.session.session`, on a recorded backend where a log is wanted. The log is whole afterwards."""
+    from warfence.check.log_file import LogWriter
+    from warfence.check.recording import Recorded, unseen
+    from warfence.engine import Engine
+    from warfence.serve.session import Session
+    from warfence.serve.session import session as plain
+    from warfence.serve.start import one_thread_for_small, open_backend
+
+    if log is None:
+        with plain(job, watcher) as warm:
+            yield warm
+        return
+    options, model, spec = job.options, job.model, job.spec
+    watcher.starting(options.backend, options.device)
+    one_thread_for_small(sum(w.size for w in model.weights.values()))
+    inner = open_backend(options.backend, options.device, options.backend_options())
+    try:
+        with LogWriter(log, unseen(inner)) as writer:
+            backend = cast("Backend", Recorded(inner, writer.append))  # whose count of compilations can only be read
+            engine = Engine(
+                options.engine(), model.config, model.weights, backend, spec.algorithm, spec.draft, options.block
+            )
+            total = len(engine.wanted())
+            for done, program in enumerate(engine.warm_up(), start=1):
+                watcher.warmed_up(program, done, total)
+            yield Session(job, engine, backend, watcher)
+    finally:
+        inner.close()
+
+
+def judged(console: Console, log: Path) -> dict[str, Any]:
+    """Check the log, say what was found, and return it: how many instances of each kind, and what over-fencing costs."""
+    from warfence.check.log_file import read_log
+    from warfence.check.report import check
+
+    report = check(read_log(log))
+    kinds: Counter[str] = Counter({"race": 0})
+    for finding in report.findings:
+        kinds[finding.kind] += finding.count
+    cost = sum(finding.operations for finding in report.findings)
+    found = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+    say(console, f"Watched {report.events} events: {found}" + (f" ({cost} operations in vain)." if cost else "."))
+    say(console, f"All of it, each with its place and the edge that is missing or too strong: warfence check {log}")
+    return {"log": str(log), "events": report.events, "found": dict(kinds), "operations_in_vain": cost}
