@@ -64,7 +64,12 @@ class CudaLanes:
 
     def append(self, event: Event) -> None:
         """An access on the current stream: into the graph that is being captured there, else into the log."""
-        self._append(event, captured=self._capturing(None))
+        self._append(event, self.capturing)
+
+    @property
+    def capturing(self) -> bool:
+        """Whether what is enqueued on the current stream goes into a graph."""
+        return self._graphs.capture is not None and torch.cuda.is_current_stream_capturing()
 
     def host_waited(self, device: int) -> None:
         """The host waited for all that is enqueued on the current stream."""
@@ -155,11 +160,8 @@ class CudaLanes:
             self._journal.append(event)
 
     def _capturing(self, stream: Any) -> bool:
-        """Whether what is enqueued on the stream (None: the current one) now goes into a graph."""
         if self._graphs.capture is None:
             return False
-        if stream is None:
-            return torch.cuda.is_current_stream_capturing()
         with torch.cuda.stream(stream):
             return torch.cuda.is_current_stream_capturing()
 

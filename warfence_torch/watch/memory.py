@@ -35,13 +35,22 @@ class Region(NamedTuple):
     pinned: bool
 
 
-class Memory:
-    """All regions of one watch. It keeps what was given alive, so that no address changes its meaning."""
+BLOCK = Region(0, 0, 1, "device memory", device=True, pinned=False)
 
-    def __init__(self, shared: Given, host: Given) -> None:
+
+class Memory:
+    """All regions of one watch. It keeps what was given alive, so that no address changes its meaning.
+
+    blocks: all other memory of CUDA devices is one more region, BLOCK, whose cells are the bytes by address: so a block
+    that the allocator hands on is the same cells.
+    """
+
+    def __init__(self, shared: Given, host: Given, blocks: bool) -> None:
         named = [*_named(shared, "shared"), *_named(host, "host")]
-        if not named:
+        if not named and not blocks:
             raise InputError("nothing to watch; give tensors as shared={name: tensor} or host={name: tensor or array}")
+        self.blocks = blocks
+        self._left_out: set[int] = set()
         self._kept = [one for _, one in named]
         self._regions = sorted(_region(name, one) for name, one in named)
         self._begins = [region.begin for region in self._regions]
@@ -58,7 +67,7 @@ class Memory:
 
     def meets(self, t: Tensor) -> bool:
         """Whether a tensor's storage lies in watched memory, or might (where torch does not say where it lies)."""
-        if type(t) not in PLAIN or t.layout is not torch.strided:
+        if type(t) not in PLAIN or t.layout is not torch.strided or (self.blocks and t.is_cuda):
             return True
         storage = t.untyped_storage()
         return self._meets(storage.data_ptr(), storage.nbytes())
@@ -75,6 +84,18 @@ class Memory:
             if first < last:
                 yield region, first // region.itemsize, -(-last // region.itemsize)
             at += 1
+
+    def leave_out(self, storage: int) -> None:
+        """Of a block on which a stream was recorded the allocator itself waits before it hands it on: no more of it."""
+        self._left_out.add(storage)
+
+    def cells_of_block(self, storage: int, begin: int, end: int) -> Iterator[tuple[Region, int, int]]:
+        """As `cells`, for bytes [begin, end) of device memory that may be without a name."""
+        named = list(self.cells(storage + begin, storage + end))
+        if named or storage in self._left_out:
+            yield from named
+        else:
+            yield BLOCK, storage + begin, storage + end
 
     def region(self, name: str) -> Region:
         """By name. InputError names those there are."""

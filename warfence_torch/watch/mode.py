@@ -7,10 +7,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from warfence.check.events import HOST, Event
-from warfence_torch.accesses import accesses, tensors
+from warfence_torch.accesses import accesses, key, tensors
 from warfence_torch.planting.stages import current_stage
 from warfence_torch.watch.cuda_lanes import CudaLanes
 from warfence_torch.watch.journal import Journal
@@ -38,6 +39,12 @@ def _known(func: Any) -> _Known:
     return _Known(schema.name.removeprefix("aten::"), places[0] if places else None)
 
 
+def staged(name: str) -> str:
+    """An operation's name behind that of the stage it belongs to."""
+    stage = current_stage()
+    return f"{stage}/{name}" if stage else name
+
+
 class WatchMode(TorchDispatchMode):
     """One for each thread. Notes what its operations touch of the watched memory, and which of them the host waits for."""
 
@@ -53,24 +60,33 @@ class WatchMode(TorchDispatchMode):
         involved = list(tensors((args, tuple(kwargs.values()), out)))
         device = self._cuda.device_of(involved)
         if any(map(self._memory.meets, involved)):
-            self._touch(func, args, kwargs, out, device)
+            self._touch(func, args, kwargs, out, involved)
         if device is not None and _host_waits(_known(func), args, kwargs, out, self._cuda):
             self._cuda.host_waited(device)
         return out
 
-    def _touch(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, device: int | None) -> None:
-        name = _known(func).name
+    def _touch(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, involved: list[Tensor]
+    ) -> None:
+        name, device = _known(func).name, self._cuda.device_of(involved)
+        blocks = {key(t) for t in involved if t.is_cuda} if self._memory.blocks else ()
+        if name == "record_stream" and blocks:
+            self._memory.leave_out(key(args[0]))
         touches, unseen = accesses(func, args, kwargs, out)
         if unseen:
             self._journal.miss(f"Operation '{name}' at {where()}: {unseen}.")
         place, stage = "", name
         for kind, storage, begin, end, _ in touches:
-            for region, first, last in self._memory.cells(storage + begin, storage + end):
+            if storage in blocks:
+                cells = self._memory.cells_of_block(storage, begin, end)
+            else:
+                cells = self._memory.cells(storage + begin, storage + end)
+            for region, first, last in cells:
                 if not place:
-                    place, stage = where(), "/".join(filter(None, (current_stage(), name)))
+                    place, stage = where(), staged(name)
                 event = Event(kind, HOST, 0, stage, region.name, first, last, where=place)
                 # The driver copies pageable memory before the call returns; pinned memory is read by the stream.
-                at_call = kind == "read" and not region.device and not region.pinned
+                at_call = kind == "read" and not region.device and not region.pinned and not self._cuda.capturing
                 self.note(event, None if at_call else device)
 
     def note(self, event: Event, device: int | None) -> None:

@@ -17,15 +17,22 @@ from warfence_torch.watch.cuda_lanes import CudaLanes
 from warfence_torch.watch.host_lanes import HostLanes
 from warfence_torch.watch.journal import Journal
 from warfence_torch.watch.memory import Given, Memory
-from warfence_torch.watch.mode import WatchMode
+from warfence_torch.watch.mode import WatchMode, staged
 from warfence_torch.watch.patches import Patches
 from warfence_torch.watch.where import where
 
 UNSEEN = (
     "An index or scatter counts as touching all of the tensor that it is applied to, and a strided view all from its first"
     " to its last cell: accesses of different rows may be reported as a race.",
-    "Operations and waits of threads that are neither the one that began the watch nor a host lane; calls of the driver or of "
-    "torch.Stream and torch.Event past torch.cuda; memory that the allocator hands on before a stream is done with it.",
+    "Operations and waits of threads that are neither the one that began the watch nor a host lane; calls of the driver, or"
+    " of torch.Stream and torch.Event past torch.cuda.",
+    "Kernels that do not come through torch's dispatcher (Triton, compiled functions, launches of the program's own), but"
+    " for what it says with `touch`.",
+)
+UNSEEN_BLOCKS = "Memory that the allocator hands on before a stream is done with it; watch(..., blocks=True) sees it."
+BLOCKS = (
+    "What the allocator itself waits for: blocks with a recorded stream are left out, and memory that went back to the "
+    "driver and came again may be reported as a race."
 )
 UNSEEN_HOST = (
     "Accesses of {} past torch (numpy, tolist, pointers), but for those that the program says with `touch`; all others are"
@@ -38,6 +45,10 @@ class Watch:
 
     Lanes are CUDA streams and `warfence.lanes.WorkerLane`s; the host is one too. The methods of torch.cuda's Event, Stream
     and CUDAGraph, torch.cuda.synchronize, WorkerLane and HostEvent are wrapped until the block is left, also by an error.
+
+    shared, host: the memory to watch, as {name: tensor} or a list; host: pinned tensors and numpy arrays. path: where the
+    log is written when the block is left. names: {stream, event or graph: name}. blocks: watch all other memory of CUDA
+    devices too, so that a block which the allocator hands on too early is found; each operation then is in the log.
     """
 
     def __init__(
@@ -46,8 +57,9 @@ class Watch:
         host: Given = (),
         path: Path | str | None = None,
         names: Mapping[Any, str] | None = None,
+        blocks: bool = False,
     ) -> None:
-        self._memory = Memory(shared, host)
+        self._memory = Memory(shared, host, blocks)
         given = dict(names or {})
         streams = {(s.device_index, s.stream_id): name for s, name in given.items() if isinstance(s, torch.cuda.Stream)}
         self._path = Path(path) if path is not None else None
@@ -57,7 +69,7 @@ class Watch:
         self._patches = Patches()
         self._mode = self._make_mode()
         self._ended = False
-        for sentence in UNSEEN:
+        for sentence in (*UNSEEN, BLOCKS if blocks else UNSEEN_BLOCKS):
             self._journal.miss(sentence)
         if on_host := self._memory.on_host:
             self._journal.miss(UNSEEN_HOST.format(", ".join(f"'{name}'" for name in on_host)))
@@ -94,7 +106,7 @@ class Watch:
             raise InputError(
                 f"touch of '{name}': {kind} of cells [{begin}, {end}); a 'read' or 'write' within [0, {cells})"
             )
-        event = Event(kind, HOST, 0, "touch", name, begin, end, where=where())
+        event = Event(kind, HOST, 0, staged("touch"), name, begin, end, where=where())
         self._mode.note(event, torch.cuda.current_device() if region.device else None)
 
     @property

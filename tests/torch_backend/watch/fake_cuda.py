@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from tests.torch_backend.watch.stands import CudaStand
+from tests.torch_backend.watch.stands import BLOCK, CudaStand
 
 
 class Stream:
@@ -125,6 +126,11 @@ def install(patch: pytest.MonkeyPatch) -> type[CudaStand]:
             device.clear()
             pinned.clear()
             super().__init__("cpu")
-            device.update(address(t) for t in self.shared.values())
+            self._arena = np.zeros(BLOCK, np.float32)
+            device.update({*map(address, self.shared.values()), self._arena.ctypes.data})
+
+        def allocate(self, lane: str) -> torch.Tensor:
+            with on_stream(self._streams[lane]):
+                return torch.from_numpy(self._arena).fill_(1.0)
 
     return FakeStand

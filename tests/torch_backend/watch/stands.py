@@ -17,6 +17,7 @@ from warfence.lanes import HostEvent, WorkerLane
 LANES = {"F": "forward", "S": "schedule", "P": "plan", "C": "copy", "X": "transfer"}
 SHARED = ("t", "map", "kv", "m")
 CELLS = 64
+BLOCK = 100_000  # float32 of a block that the allocator hands out; like no other size here
 Work = Callable[[], object]
 
 
@@ -37,6 +38,7 @@ class Stand(Protocol):
     def ask(self, event: Any) -> None: ...  # until the answer is yes
     def capture(self, lane: str, *steps: Any) -> Any: ...
     def replay(self, lane: str, graph: Any) -> None: ...
+    def allocate(self, lane: str) -> Tensor: ...  # and write, there; on CUDA alone
     def close(self) -> None: ...
 
 
@@ -90,6 +92,9 @@ class HostStand:
                     step()
 
         self._lanes[lane].submit(work)
+
+    def allocate(self, lane: str) -> Tensor:
+        raise NotImplementedError("which block the C library hands out next is not ours to say")
 
     def close(self) -> None:
         for lane in self._lanes.values():
@@ -147,6 +152,10 @@ class CudaStand:
     def replay(self, lane: str, graph: Any) -> None:
         with torch.cuda.stream(self._streams[lane]):
             graph.replay()
+
+    def allocate(self, lane: str) -> Tensor:
+        with torch.cuda.stream(self._streams[lane]):
+            return torch.ones(BLOCK, device="cuda")
 
     def close(self) -> None:
         torch.cuda.synchronize()

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.torch_backend.watch.stands import CudaStand
+from warfence_torch.planting.stages import stage
 from warfence_torch.watch import Watch, watch
 
 
@@ -159,3 +160,28 @@ def test_streams_without_a_name_are_numbered(cuda: CudaStand) -> None:
         cuda.shared["t"].sum()
         cuda.run("F", cuda.shared["t"].sum)
     assert log.check().lanes == ("host", "default", "stream 1")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_block_whose_stream_the_allocator_knows_is_no_race(recorded: bool) -> None:
+    stand = CudaStand()
+    with watch(blocks=True) as log:
+        block = stand.allocate("S")
+        address = block.data_ptr()
+        stand.wait_lane("F", "S")
+        stand.run("F", block.sum)
+        if recorded:
+            block.record_stream(stand._streams["F"])
+        del block
+        kept = [stand.allocate("S")]
+        while kept[-1].data_ptr() != address and len(kept) < 64:
+            kept.append(stand.allocate("S"))
+    assert races(log) is not recorded
+
+
+def test_touched_device_memory_is_touched_by_the_current_stream(cuda: CudaStand) -> None:
+    with watch(shared=cuda.shared) as log, stage("tail"):
+        log.touch("t", "write")
+    (event,) = log.log.events
+    assert (event.stage, event.lane, event.end) == ("tail/touch", "default", 64)
