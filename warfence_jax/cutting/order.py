@@ -46,7 +46,7 @@ def hoist(traced: Traced) -> tuple[tuple[JaxprEqn, ...], Gain]:
     alive = _close(equations, {i for i, e in enumerate(equations) if e.effects}, _variables(traced.results))
     readers = {i for i in alive if reads(traced, equations[i])}
     last = max(readers, default=-1)
-    kept = {i for i in alive if i < last and _ordered(equations[i])}
+    kept = {i for i in alive if i < last and ordered(equations[i])}
     head = _close(equations, readers | kept, set())
     while missing := {
         i for i in alive - head if equations[i].effects and any(equations[j].effects for j in head if j > i)
@@ -64,7 +64,8 @@ def hoist(traced: Traced) -> tuple[tuple[JaxprEqn, ...], Gain]:
     return tuple(equations[i] for i in (*sorted(head), *sorted(alive - head))), gain
 
 
-def _ordered(eqn: JaxprEqn) -> bool:
+def ordered(eqn: JaxprEqn) -> bool:
+    """Whether an equation has an effect that JAX keeps in order."""
     return any(type(effect).__name__ not in UNORDERED for effect in eqn.effects)
 
 

@@ -15,6 +15,7 @@ from jax.stages import Compiled
 
 from warfence.errors import InputError
 from warfence_jax.compiler import CALLBACK, Compiler, aliased_arguments, token_of
+from warfence_jax.cutting.order import ordered
 from warfence_jax.cutting.plan import Plan
 from warfence_jax.cutting.trace import Traced
 
@@ -24,7 +25,7 @@ Values = dict[Var, Any]
 class Part:
     """An executable: (what it takes, order, wait) -> (what it gives, token). The last three are int32 scalars of a lane.
 
-    label: head or rest.
+    label: head (1, 2, ...) or rest.
     """
 
     def __init__(self, traced: Traced, plan: Plan, label: str, device: Device, compiler: Compiler) -> None:
@@ -41,6 +42,7 @@ class Part:
         arguments = [*(described(v, device) for v in plan.takes), scalar, scalar]
         donate = [i for i, v in enumerate(plan.takes) if v in plan.donated]
         self._making = compiler.compile(f"{traced.name}/{label}", run, arguments, donate)[0]
+        self._constants = {v: jax.device_put(traced.constants[v], device) for v in plan.takes if v in traced.constants}
         self._zero = jax.device_put(jnp.int32(0), device)
 
     @property
@@ -66,7 +68,7 @@ class Part:
     @property
     def aliased(self) -> set[Var]:
         """What it took over the memory of, read from the text of the executable."""
-        return {self.plan.takes[i] for i in aliased_arguments(self.compiled)}
+        return aliased(self.compiled, self.plan.takes, self.plan.equations)
 
     def __call__(self, values: Mapping[Var, Any]) -> Values:
         """Run with the values known; returns those that it gives."""
@@ -74,10 +76,9 @@ class Part:
 
     def arguments(self, values: Mapping[Var, Any]) -> list[Any]:
         """What it takes, where it runs."""
-        taken = [values[v] for v in self.plan.takes]
-        return [
-            jax.device_put(a, self.device) if isinstance(a, Array) and a.device != self.device else a for a in taken
-        ]
+        taken = [self._constants[v] if v in self._constants else values[v] for v in self.plan.takes]
+        away = [isinstance(a, Array) and a.device != self.device for a in taken]
+        return [jax.device_put(a, self.device) if moves else a for a, moves in zip(taken, away, strict=True)]
 
     def dispatch(self, arguments: Sequence[Any], order: Array, wait: Array) -> tuple[Values, Array]:
         """Run behind the two tokens; returns what it gives, and its own token. InputError for other shapes."""
@@ -104,6 +105,12 @@ def function(traced: Traced, equations: Sequence[JaxprEqn], takes: Sequence[Var]
         debug_info=traced.template.debug_info.with_unknown_names(),
     )  # fmt: skip
     return jaxpr_as_fun(ClosedJaxpr(jaxpr, ()))
+
+
+def aliased(compiled: Compiled, takes: Sequence[Var], equations: Sequence[JaxprEqn]) -> set[Var]:
+    """Those of `takes` that an executable of these equations keeps in place. JAX puts a token of each ordered effect first."""
+    tokens = len({type(effect) for e in equations if ordered(e) for effect in e.effects})
+    return {takes[i - tokens] for i in aliased_arguments(compiled)}
 
 
 def described(variable: Var, device: Device) -> ShapeDtypeStruct:

@@ -28,11 +28,14 @@ class Plan:
     donated: tuple[Var, ...] = ()
 
 
-def plan(traced: Traced, groups: Sequence[Sequence[JaxprEqn]], donated: Collection[Var]) -> list[Plan]:
+def plan(
+    traced: Traced, groups: Sequence[Sequence[JaxprEqn]], donated: Collection[Var], *, split: bool = False
+) -> list[Plan]:
     """A plan for each group of equations; the last one also gives the results that are arguments.
 
     A donated argument is donated once: to the last part that takes it, where a value that the part gives fits its memory,
     else to the last part of all, which then takes it for its memory alone. Values between parts are donated likewise.
+    split: the last part runs on another device than the others, so it alone can keep an argument in place.
     """
     outside = (*traced.arguments, *traced.constants)
     looked = [{v for e in group for v in reads(traced, e)} for group in groups]
@@ -48,7 +51,7 @@ def plan(traced: Traced, groups: Sequence[Sequence[JaxprEqn]], donated: Collecti
         later = {v for vs in inputs[i + 1 :] for v in vs} | results
         gives = _unique(v for e in group for v in e.outvars if v in later)
         plans.append(Plan(tuple(group), takes, (*gives, *loose), blanks))
-    return _donate(traced, plans, donated)
+    return _donate(traced, plans, donated, split)
 
 
 def fitting(donors: Iterable[Var], gives: Sequence[Var]) -> list[Var]:
@@ -62,7 +65,7 @@ def fitting(donors: Iterable[Var], gives: Sequence[Var]) -> list[Var]:
     return fit
 
 
-def _donate(traced: Traced, plans: Sequence[Plan], donated: Collection[Var]) -> list[Plan]:
+def _donate(traced: Traced, plans: Sequence[Plan], donated: Collection[Var], split: bool) -> list[Plan]:
     """The plans with `donated` filled in."""
     results = set(_unique(traced.results))
     arguments = [v for v in traced.arguments if v in donated]
@@ -70,11 +73,12 @@ def _donate(traced: Traced, plans: Sequence[Plan], donated: Collection[Var]) -> 
     homeless: list[Var] = []
     done = []
     for i, p in enumerate(plans):
+        last = i + 1 == len(plans)
         later = {v for q in plans[i + 1 :] for v in q.takes}
-        if i + 1 == len(plans):
+        if last:
             homeless += [v for v in arguments if v not in p.takes and not any(v in q.takes for q in plans)]
         donors = [v for v in (*arguments, *between) if v in p.takes and v not in later]
-        mine = fitting([*donors, *(homeless if i + 1 == len(plans) else ())], p.gives)
+        mine = fitting([*donors, *(homeless if last else ())], p.gives) if last or not split else []
         homeless += [v for v in donors if v not in mine and v in arguments]
         takes = (*p.takes, *(v for v in mine if v not in p.takes))
         done.append(Plan(p.equations, takes, p.gives, p.blanks, tuple(mine)))

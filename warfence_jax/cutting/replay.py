@@ -20,6 +20,10 @@ class Issued:
     """One launch of a cut function on a lane."""
 
     def __init__(self, launch: int, lane: JaxLane, known: Values, tables: Tables | None) -> None:
+        if tables is None and any(isinstance(a, Version) for a in known.values()):
+            raise InputError(
+                f"launch {launch}: an argument is a version of a table; pass the tables too, which note who reads it"
+            )
         self.launch = launch
         self._lane, self._known, self._tables = lane, known, tables
         self._last: Promise | None = None
@@ -36,26 +40,23 @@ class Issued:
             self._lane.check()
         return self._results[0]
 
-    def issue(self, parts: Sequence[Part], result: Callable[[Values], Any]) -> tuple[Promise, ...]:
-        """Enqueue the parts. Returns the tokens of the boundary: of the part that takes the shared arrays, else of all that
-        was enqueued before."""
-        boundary = self._lane.newest()
+    def issue(self, parts: Sequence[Part], result: Callable[[Values], Any]) -> list[Promise]:
+        """Enqueue the parts; returns their tokens."""
+        tokens = []
         for part in parts:
             finish = result if part is parts[-1] else None
+            run = partial(self._dispatch, part, finish)
             try:
-                self._last = self._lane.enqueue(
-                    part.device, partial(self._dispatch, part, finish), blocking=part.calls_back
-                )
+                token = self._last = self._lane.enqueue(part.device, run, blocking=part.calls_back)
             except KeyError as error:
                 raise InputError(
                     f"launch {self.launch}: the {part.label} runs on {part.device}, which lane '{self._lane.name}' does not "
                     f"serve; cut for a device of the lane's backend"
                 ) from error
-            for version in self._versions(part):
-                if self._tables is not None:
-                    self._tables.taken(version, self._last)
-            boundary = (self._last,) if part.shared else boundary
-        return boundary
+            for version in self._versions(part) if self._tables is not None else ():
+                self._tables.taken(version, token)
+            tokens.append(token)
+        return tokens
 
     def _versions(self, part: Part) -> list[Version]:
         return [self._known[v] for v in part.shared if isinstance(self._known[v], Version)]
@@ -83,16 +84,3 @@ class Issued:
             self._results.append(finish(self._known))
             self._known = {}
         return token
-
-
-def issue(
-    parts: Sequence[Part], lane: JaxLane, launch: int, known: Values, result: Callable[[Values], Any],
-    tables: Tables | None,
-) -> tuple[Issued, tuple[Promise, ...]]:  # fmt: skip
-    """Issue one launch; returns it, and the tokens of its boundary. InputError for a version without its tables."""
-    if tables is None and any(isinstance(a, Version) for a in known.values()):
-        raise InputError(
-            f"launch {launch}: an argument is a version of a table; pass the tables too, which note who reads it"
-        )
-    issued = Issued(launch, lane, known, tables)
-    return issued, issued.issue(parts, result)

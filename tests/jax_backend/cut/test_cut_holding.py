@@ -37,8 +37,8 @@ def fn(t, x):
 
 
 class Lanes:
-    def __init__(self) -> None:
-        self.backend = JaxBackend()
+    def __init__(self, device: str = "cpu") -> None:
+        self.backend = JaxBackend(device)
         self.forward, self.schedule = self.backend.lane(FORWARD), self.backend.lane(SCHEDULE)
         self.tables = self.backend.tables({"t": ArraySpec((2, 4))})
         self.launches = 0
@@ -121,15 +121,42 @@ def test_a_ticket_is_out_before_the_start_where_nothing_is_read(lanes: Lanes) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("name", "lands"), [("early", True), (None, False)])
+def test_each_array_has_a_ticket_of_its_own(lanes: Lanes, name: str | None, lands: bool) -> None:
+    """`early` was read for the last time, `late` not yet: only the ticket that is named is out."""
+
+    def both(early, late, x):
+        return gate("after", early[0] + x) + late[0]
+
+    tables = lanes.tables
+    made = cut(both, (jax.ShapeDtypeStruct((2, 4), jnp.int32), X, X), shared_argnums=(0, 1), behind="each")
+    GATES.close("after")
+    lanes.launches += 1
+    version = tables.capture(lanes.forward, ["t"])["t"]
+    issued = made.replay(lanes.forward, lanes.launches, (version, X, X), tables)
+    lanes.schedule.wait(made.ticket(lanes.launches, name))
+    GATES.await_reached("after")
+    lanes.write(7)
+    assert lanes.schedule.settle(60) is lands
+    GATES.open("after")
+    issued.result()
+    lanes.schedule.synchronize()
+
+
+@pytest.mark.slow
 def test_a_ticket_belongs_to_the_launch_that_was_issued_last(lanes: Lanes, made) -> None:
     other = lanes.launches + 1
-    with pytest.raises(FenceError, match=f"marker after 'read': ticket of launch {other} asked for"):
+    with pytest.raises(
+        FenceError, match=rf"marker after 'operation \d \(.*\) of stage 'read' .*: ticket of launch {other} asked for"
+    ):
         made.ticket(other)
     lanes.issue(made)
     old = made.ticket(lanes.launches)
     lanes.issue(made).result()
     with pytest.raises(FenceError, match=f"ticket of launch {other} is stale"):
         lanes.schedule.wait(old)
+    with pytest.raises(InputError, match="cut of 'fn': no shared array 'u'; there are: t"):
+        made.ticket(lanes.launches, "u")
     with pytest.raises(InputError, match="pass the tables too"):
         made.replay(lanes.forward, 99, (lanes.tables.capture(lanes.forward, ["t"])["t"], X))
 
@@ -161,3 +188,40 @@ def test_the_marker_variant_tells_the_host_while_the_rest_still_runs() -> None:
         assert told.is_set() is expected
         GATES.open(position)
         runner.join(60)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize(("held_at", "lands"), [("before", False), ("after", True)])
+def test_with_a_gpu_the_head_runs_where_the_tables_are(held_at: str, lands: bool) -> None:
+    lanes = Lanes("cuda")
+    try:
+        check_split(lanes, held_at, lands)
+    finally:
+        GATES.open_all()
+        lanes.backend.close()
+
+
+def check_split(lanes: Lanes, held_at: str, lands: bool) -> None:
+    where = lanes.backend.devices
+    made = cut(
+        fn, (jax.ShapeDtypeStruct((2, 4), jnp.int32), X), shared_argnums=0, donate_argnums=1, order="hoist",
+        device=where.compute, head_device=where.tables,
+    )  # fmt: skip
+    assert made.donation == {"x": "in place in the rest"}
+    GATES.close(held_at)
+    issued = made.replay(
+        lanes.forward,
+        1,
+        (lanes.tables.capture(lanes.forward, ["t"])["t"], jax.device_put(X, where.compute)),
+        lanes.tables,
+    )
+    lanes.schedule.wait(made.ticket(1))
+    GATES.await_reached(held_at)
+    lanes.tables.write(lanes.schedule, "t", np.arange(4, 8), np.full(4, 3, np.int32))
+    assert lanes.schedule.settle(5) is lands
+    GATES.open(held_at)
+    assert issued.result().device == where.compute
+    np.testing.assert_array_equal(issued.result(), np.ones(4))
+    lanes.schedule.synchronize()
+    assert lanes.tables.snapshot_to_host("t")[1, 0] == 3
