@@ -1,8 +1,8 @@
 """Compares what a cut function returns with what the uncut one does.
 
 XLA fuses within one executable. Where a cut parts what it would fuse, a product and a sum, say, are rounded apart instead of
-once: then the results differ by a few roundings of intermediate values, else they are equal bit for bit. Integer results
-always are. Hoisted, a head is mostly gathers and their indices, and there is nothing to part.
+once: then the results differ by a few roundings of intermediate values, else they are equal bit for bit. What is computed of
+integers alone always is. Hoisted, a head is mostly gathers and their indices, and there is nothing to part.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Difference:
     ulps: int = 0
 
     def __str__(self) -> str:
-        return f"{self.name}: " + (
-            "equal bit for bit" if self.bitwise else f"off by {self.absolute:g}, {self.ulps} ulps"
-        )
+        if self.bitwise:
+            return f"{self.name}: equal bit for bit"
+        return f"{self.name}: off by {self.absolute:g}, {self.relative:g} of its largest value, {self.ulps} ulps"
 
 
 @dataclass(frozen=True, slots=True)

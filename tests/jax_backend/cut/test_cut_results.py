@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from functools import partial
 
 import jax
@@ -132,7 +135,7 @@ def test_a_difference_is_told_in_its_unit() -> None:
     (difference,) = made.compare(TABLE, X).results
     assert (difference.bitwise, difference.ulps) == (False, 1)
     assert 0 < difference.relative < difference.absolute < 1e-5
-    assert "result: off by" in str(difference)
+    assert re.fullmatch(r"result: off by \S+, \S+ of its largest value, 1 ulps", str(difference))
     made.__dict__["uncut"] = lambda t, x: [jnp.array([jnp.nan, 1.0, jnp.inf, 0.0]) + t[0] * 0]
     (difference,) = made.compare(TABLE, X).results
     assert (difference.bitwise, difference.absolute) == (False, np.inf)
@@ -180,3 +183,8 @@ def test_a_call_with_other_arguments_is_refused() -> None:
         made(TABLE[:2], X)
     with pytest.raises(InputError, match="args is a dict"):
         cut(partial(add), {"t": TABLE}, shared_argnums=0)
+
+
+def test_the_package_alone_imports_no_jax() -> None:
+    child = "import sys, warfence_jax; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", child], check=False).returncode == 0
