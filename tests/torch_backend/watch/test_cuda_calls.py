@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tests.torch_backend.watch.stands import CudaStand
-from warfence_torch.planting.stages import stage
-from warfence_torch.watch import Watch, watch
+from warfence_torch import stage
+from warfence_torch.watching import Watch, watch
 
 
 @pytest.fixture(params=["calls of torch.cuda", pytest.param("cuda", marks=pytest.mark.gpu)])

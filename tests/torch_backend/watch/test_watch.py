@@ -14,8 +14,8 @@ from warfence.check.events import HOST, Event
 from warfence.check.log_file import read_log
 from warfence.errors import InputError
 from warfence.lanes import HostEvent, WorkerLane
-from warfence_torch.planting.stages import stage
-from warfence_torch.watch import host_lanes, watch
+from warfence_torch import stage
+from warfence_torch.watching import host_lanes, watch
 
 LANES = ("forward", "schedule")
 

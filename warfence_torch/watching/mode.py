@@ -13,10 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from warfence.check.events import HOST, Event
 from warfence_torch.accesses import accesses, key, tensors
 from warfence_torch.planting.stages import current_stage
-from warfence_torch.watch.cuda_lanes import CudaLanes
-from warfence_torch.watch.journal import Journal
-from warfence_torch.watch.memory import Memory
-from warfence_torch.watch.where import where
+from warfence_torch.watching.cuda_lanes import CudaLanes
+from warfence_torch.watching.journal import Journal
+from warfence_torch.watching.memory import Memory
+from warfence_torch.watching.where import where
 
 # Operations on a device whose result has a size that the host must know: they end in a synchronisation.
 SIZED_BY_VALUE = {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive"}

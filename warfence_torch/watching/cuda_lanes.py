@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from warfence.check.events import Event
-from warfence_torch.watch.graphs import Graphs
-from warfence_torch.watch.journal import Journal
-from warfence_torch.watch.patches import Patches
-from warfence_torch.watch.where import where
+from warfence_torch.watching.graphs import Graphs
+from warfence_torch.watching.journal import Journal
+from warfence_torch.watching.patches import Patches
+from warfence_torch.watching.where import where
 
 
 class CudaLanes:

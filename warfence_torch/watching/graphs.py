@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from warfence.check.events import WAITS, Event
-from warfence_torch.watch.journal import Journal
+from warfence_torch.watching.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

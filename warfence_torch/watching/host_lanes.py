@@ -11,9 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from warfence.check.events import HOST, Event
 from warfence.lanes import HostEvent, Work, WorkerLane
-from warfence_torch.watch.journal import Journal
-from warfence_torch.watch.patches import Patches
-from warfence_torch.watch.where import where
+from warfence_torch.watching.journal import Journal
+from warfence_torch.watching.patches import Patches
+from warfence_torch.watching.where import where
 
 STUCK_S = 10.0
 
