@@ -28,6 +28,12 @@ def main() -> int:
     parser.add_argument("--backend", choices=("strict", "torch", "jax"), default="strict")
     name = parser.parse_args().backend
     results = play_all(open_backend(name))
+    if name == "jax":
+        from warfence_jax.watch.pairs import play_all as play_host_memory
+
+        watched = play_host_memory()
+        results = [*watched, *(one for one in results if one.name not in {other.name for other in watched})]
+    print(f"Racy programs and their fixed twins on {name}, judged from recorded executions.\n")
     print(f"| scenario | right | {name} | findings | |\n| --- | --- | --- | --- | --- |")
     for one in results:
         verdict = one.verdict if one.right else f"**{one.verdict}**"

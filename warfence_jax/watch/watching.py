@@ -112,15 +112,15 @@ class HostWatch:
         pairs = list(zip(taken, handles, strict=True))
         memory = {pointer(leaf): handle.span for leaf, handle in pairs if id(leaf) in giving}
         outputs = fn(*args)
+        given = {id(leaf) for leaf in taken if id(leaf) in giving and leaf.is_deleted()}
         for leaf, handle in pairs:
-            self.events += handle.waits(lane, id(leaf) in giving, place)
+            self.events += handle.waits(lane, id(leaf) in given, place)
         for leaf, handle in pairs:
-            given = id(leaf) in giving and leaf.is_deleted()
-            if id(leaf) in giving and not given:
-                self.refused.append(Refused(stage, giving[id(leaf)], _why(leaf, outputs), place))
-            self._append("write" if given else "read", lane, number, stage, handle.span, place)
+            self._append("write" if id(leaf) in given else "read", lane, number, stage, handle.span, place)
             handle.readers[lane] = done
-            handle.donor = f"'{stage}' at {place}" if given else ""
+            handle.donor = f"'{stage}' at {place}" if id(leaf) in given else ""
+            if id(leaf) in giving.keys() - given:
+                self.refused.append(Refused(stage, giving[id(leaf)], _why(leaf, outputs), place))
         for output in jax.tree.leaves(outputs):
             span = memory.get(pointer(output)) if memory else None
             handle = self._handles.given(output, (lane, done), span)

@@ -18,20 +18,9 @@ from warfence.check.log_file import read_log
 from warfence.check.report import Finding, check
 from warfence.errors import DeadHandleError, InputError
 from warfence_jax.watch import HostWatch, watch_host
+from warfence_jax.watch.pairs import host_array, play_all, read
 
 SIZE = 1024
-
-
-def host_array(offset: int = 0) -> np.ndarray:
-    """Zeroed int32 [SIZE] that the CPU client can alias, but for an offset (in bytes) from its alignment."""
-    raw = np.zeros(SIZE * 4 + 128, np.uint8)
-    start = -raw.ctypes.data % 64 + offset
-    return raw[start : start + SIZE * 4].view(np.int32)
-
-
-@jax.jit
-def read(table: Array) -> Array:
-    return table + 1
 
 
 def put_row(table: Array, value: Array) -> Array:
@@ -95,7 +84,8 @@ def test_a_copy_is_not_aliased(w: HostWatch) -> None:
     w.call(read, w.put(np.copy(n), "copied by hand"))
     with w.writing(n):
         n[:] = 7
-    odd = host_array(4)
+    odd = np.zeros(SIZE + 32, np.int32)
+    odd = odd[next(i for i in range(32) if odd[i:].ctypes.data % 64 == 4) :]
     a = w.put(odd, "not aligned")
     assert not w.aliases(a)
     w.call(read, a)
@@ -209,3 +199,9 @@ def test_a_log_is_written_for_the_command(w: HostWatch, tmp_path: Path) -> None:
         n[0] = 1
     w.write(tmp_path / "log")
     assert check(read_log(tmp_path / "log")).kinds() == {"race"}
+
+
+def test_every_pair_of_the_reports_gets_its_verdict() -> None:
+    results = play_all()
+    assert len(results) == 6
+    assert [one for one in results if not one.right] == []
