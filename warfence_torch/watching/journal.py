@@ -6,7 +6,7 @@ Work for a host lane takes its place at the call of `submit`; what it does on th
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -27,20 +27,20 @@ class Slot:
 class Journal:
     """The events of one watch, the names of lanes and events, and what could not be seen.
 
-    names: the user's names of lanes and events, by object.
+    names: the user's names of host lanes, events and graphs.
     """
 
-    def __init__(self, names: dict[int, str]) -> None:
+    def __init__(self, names: Mapping[Any, str]) -> None:
         self.launches = 0
         self.host_thread: int | None = threading.get_ident()
         self._parts: list[list[Event]] = []
         self._thread = threading.local()
         self._lock = threading.Lock()
-        self._given = names
+        self._given = {id(thing): name for thing, name in names.items()}
         self._names: dict[Any, str] = {}
         self._taken = {HOST}
         self._numbers: dict[str, int] = {}
-        self._kept: list[Any] = []  # what is named by its id, so that no id is used twice
+        self._kept: list[Any] = list(names)  # what is named by its id, so that no id is used twice
         self._generations: dict[str, int] = {}
         self._unseen: dict[str, None] = {}
 

@@ -23,19 +23,16 @@ Given = Mapping[str, Watchable] | Sequence[Watchable]
 
 
 class Region(NamedTuple):
-    """Addresses [begin, end) known by one name; `itemsize` bytes are a cell. device: no host memory. pinned: host memory
-    that a device reads by itself.
-    """
+    """Addresses [begin, end) known by one name; `itemsize` bytes are a cell. device: no host memory."""
 
     begin: int
     end: int
     itemsize: int
     name: str
     device: bool
-    pinned: bool
 
 
-BLOCK = Region(0, 0, 1, "device memory", device=True, pinned=False)
+BLOCK = Region(0, 0, 1, "device memory", device=True)
 
 
 class Memory:
@@ -118,13 +115,13 @@ def _named(given: Given, kind: str) -> list[tuple[str, Watchable]]:
 def _region(name: str, one: Watchable) -> Region:
     if isinstance(one, np.ndarray):
         begin, end = np.lib.array_utils.byte_bounds(one)
-        itemsize, device, pinned = one.itemsize, False, False
+        itemsize, device = one.itemsize, False
     elif isinstance(one, Tensor):
-        begin, itemsize, device, pinned = one.data_ptr(), one.element_size(), one.is_cuda, one.is_pinned()
+        begin, itemsize, device = one.data_ptr(), one.element_size(), one.is_cuda
         span = sum((size - 1) * stride for size, stride in zip(one.shape, one.stride(), strict=True)) + 1
         end = begin + span * itemsize if one.numel() else begin
     else:
         raise InputError(f"'{name}' is a {type(one).__name__}; what can be watched is a tensor or a numpy array")
     if begin == 0 or begin == end:
         raise InputError(f"'{name}' has no memory (empty or meta); leave it out")
-    return Region(begin, end, itemsize, name, device, pinned)
+    return Region(begin, end, itemsize, name, device)

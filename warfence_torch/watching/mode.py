@@ -85,9 +85,14 @@ class WatchMode(TorchDispatchMode):
                 if not place:
                     place, stage = where(), staged(name)
                 event = Event(kind, HOST, 0, stage, region.name, first, last, where=place)
-                # The driver copies pageable memory before the call returns; pinned memory is read by the stream.
-                at_call = kind == "read" and not region.device and not region.pinned and not self._cuda.capturing
+                at_call = (
+                    kind == "read" and device is not None and not region.device and self._at_call(storage, involved)
+                )
                 self.note(event, None if at_call else device)
+
+    def _at_call(self, storage: int, involved: list[Tensor]) -> bool:
+        """The driver copies pageable memory before the call returns; pinned memory is read by the stream."""
+        return not self._cuda.capturing and not any(key(t) == storage and t.is_pinned() for t in involved)
 
     def note(self, event: Event, device: int | None) -> None:
         """An access by the device's current stream; without a device by the host lane of this thread, or the host."""

@@ -60,10 +60,10 @@ class Watch:
         blocks: bool = False,
     ) -> None:
         self._memory = Memory(shared, host, blocks)
-        given = dict(names or {})
-        streams = {(s.device_index, s.stream_id): name for s, name in given.items() if isinstance(s, torch.cuda.Stream)}
+        names = names or {}
+        streams = {(s.device_index, s.stream_id): name for s, name in names.items() if isinstance(s, torch.cuda.Stream)}
         self._path = Path(path) if path is not None else None
-        self._journal = Journal({id(thing): name for thing, name in given.items()})
+        self._journal = Journal(names)
         self._cuda = CudaLanes(self._journal, streams)
         self._host = HostLanes(self._journal, self._make_mode)
         self._patches = Patches()

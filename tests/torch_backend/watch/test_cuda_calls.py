@@ -133,13 +133,14 @@ def test_what_the_host_waits_for(cuda: CudaStand, how: str) -> None:
     assert races(watched(cuda, program)) is (how == "none")
 
 
-@pytest.mark.parametrize("pinned", [True, False])
-def test_pinned_memory_is_read_by_the_stream_and_pageable_memory_at_the_call(cuda: CudaStand, pinned: bool) -> None:
-    source = cuda.pin if pinned else torch.zeros(64)
-    with watch(shared=cuda.shared, host={"source": source}, names=cuda.names) as log:
+@pytest.mark.parametrize("memory", ["pinned", "array of pinned", "pageable"])
+def test_pinned_memory_is_read_by_the_stream_and_pageable_memory_at_the_call(cuda: CudaStand, memory: str) -> None:
+    source = torch.zeros(64) if memory == "pageable" else cuda.pin
+    given = source.numpy() if memory == "array of pinned" else source
+    with watch(shared=cuda.shared, host={"source": given}, names=cuda.names) as log:
         cuda.run("F", lambda: cuda.shared["t"].copy_(source, non_blocking=True))
         source.fill_(1.0)
-    assert races(log) is pinned
+    assert races(log) is (memory != "pageable")
 
 
 def test_behind_a_failed_capture_calls_are_executed_again(cuda: CudaStand) -> None:
