@@ -69,14 +69,11 @@ class Cut:
             Part(traced, p, label, device if label == "rest" else head_device, self._compiler) for p, label in made
         )
         self._heads = len(heads)
-        self.unread = tuple(
-            traced.names[v] for v in traced.arguments if v in traced.shared and traced.names[v] not in last
-        )
+        shared = [v for v in traced.arguments if v in traced.shared]
+        self.unread = tuple(traced.names[v] for v in shared if traced.names[v] not in last)
         place = str(self.boundary.after) if self.boundary.after is not None else "the start"
-        self._points = {None: self._point(place, traced.shared)}
-        self._points |= {
-            traced.names[v]: self._point(f"the last read of {traced.names[v]}", {v}) for v in traced.shared
-        }
+        self._points = {None: self._point(place, shared)}
+        self._points |= {traced.names[v]: self._point(f"the last read of {traced.names[v]}", [v]) for v in shared}
 
     # -- running it
 
