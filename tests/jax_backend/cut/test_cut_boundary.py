@@ -192,6 +192,7 @@ def test_effects_that_a_read_needs_bring_the_effects_before_them() -> None:
     assert names[:4] == ["add", "io_callback", "add", "io_callback"]
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(["slice", "gather", "jit", "scan", "compute"]), min_size=1, max_size=5))
 def test_the_stage_of_the_boundary_is_the_last_one_that_reads(kinds: list[str]) -> None:

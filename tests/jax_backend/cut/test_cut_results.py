@@ -72,6 +72,7 @@ def test_a_donated_argument_is_given_away_once_and_the_others_are_kept() -> None
     assert made(*again)[0]["one"] == 1
 
 
+@pytest.mark.slow
 def test_memory_of_an_argument_that_the_head_alone_reads_goes_to_a_result_of_the_rest() -> None:
     def fn(t, cache):
         start = (cache.sum() + t[0]).astype(jnp.float32)
@@ -83,6 +84,7 @@ def test_memory_of_an_argument_that_the_head_alone_reads_goes_to_a_result_of_the
     assert made.compare(jnp.arange(3), jnp.ones((4, 4))).bitwise
 
 
+@pytest.mark.slow
 def test_an_ordered_effect_does_not_shift_what_is_said_of_donations() -> None:
     """JAX puts a token before the arguments of the executable."""
 
@@ -95,6 +97,7 @@ def test_an_ordered_effect_does_not_shift_what_is_said_of_donations() -> None:
     assert made.donation == {"x": "in place in the rest"}
 
 
+@pytest.mark.slow
 def test_a_donation_that_no_result_fits_is_said_to_copy() -> None:
     made = cut(lambda t, x: x.sum() + t[0], (TABLE[0], X), shared_argnums=0, donate_argnums=1)
     assert made.donation == {"x": "copied, as by the uncut function"}
@@ -108,6 +111,7 @@ def test_where_nothing_is_read_there_is_one_executable_without_the_shared_arrays
     np.testing.assert_array_equal(made(TABLE, X), X * 2)
 
 
+@pytest.mark.slow
 def test_a_cut_behind_each_array_takes_each_no_longer_than_it_is_read() -> None:
     def fn(first, second, x):
         y = x + first[0]
@@ -129,6 +133,7 @@ def test_where_the_function_ends_with_a_read_there_is_no_rest() -> None:
     np.testing.assert_array_equal(row, TABLE[0:2])
 
 
+@pytest.mark.slow
 def test_a_difference_is_told_in_its_unit() -> None:
     made = cut(lambda t, x: x + t[0], (TABLE, X), shared_argnums=0)
     made.__dict__["uncut"] = lambda t, x: [jnp.nextafter(x + t[0], jnp.float32(9))]
