@@ -186,3 +186,8 @@ def test_touched_device_memory_is_touched_by_the_current_stream(cuda: CudaStand)
         log.touch("t", "write")
     (event,) = log.log.events
     assert (event.stage, event.lane, event.end) == ("tail/touch", "default", 64)
+
+
+def test_wait_stream_is_one_wait_for_all_of_the_other_lane(cuda: CudaStand) -> None:
+    log = watched(cuda, lambda _: cuda.wait_lane("S", "F"))
+    assert [(e.kind, e.lane, e.other) for e in log.log.events] == [("wait_lane", "schedule", "forward")]
