@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from warfence.check.events import Event
 from warfence.check.log_file import write_log
 from warfence.check.programs import Program, R, W
 from warfence.cli import main
@@ -54,3 +55,21 @@ def test_no_readable_log_exits_with_2_in_one_line(tmp_path: Path, capsys: pytest
     (tmp_path / "text").write_text("hello\n")
     assert main(["check", str(tmp_path / "text")]) == 2
     assert "line 1: not the header of a warfence-log" in capsys.readouterr().err
+
+
+def test_a_wait_cycle_and_the_cost_of_over_fencing_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stands = Program().run("F", R("t"))
+    stands.events += [Event("await", "copy", event="E", generation=1), Event("wait_lane", "forward", other="copy")]
+    stands.record("F", "E")
+    assert main(["check", saved(tmp_path, stands)]) == 1
+    out = capsys.readouterr().out
+    assert "1. wait-cycle: nothing can go on: copy waits for record 1 of event 'E'; forward waits for " in out
+    late = Program()
+    for _ in range(2):
+        late.run("F", R("t")).run("F", R("m")).run("F", R("n")).wait_lane("S", "F").run("S", W("t"))
+        late.wait_lane("F", "S")
+    assert main(["check", saved(tmp_path, late)]) == 1
+    assert "cost: 4 operations waited for in vain, all times together" in capsys.readouterr().out
+    assert main(["check", saved(tmp_path, late), "--json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["kind"], finding["count"], finding["operations"]) == ("over-fencing", 2, 4)

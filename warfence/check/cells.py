@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import NamedTuple
 
-
-class Access(NamedTuple):
-    """Who touched an interval: the lane, its position there, and its place in the log."""
-
-    lane: int
-    position: int
-    place: int
+# Who touched an interval: the lane, its position there, and the place in the log. Plain, for there are millions.
+Access = tuple[int, int, int]
 
 
 class Interval:

@@ -48,12 +48,13 @@ class Clocks:
 
     def enqueue(self, lane: int) -> list[int]:
         """The host enqueues on this lane: what the host knows holds for the operation. Returns the lane's clock."""
-        clock = self.now[lane]
+        now = self.now
+        clock = now[lane]
         if lane:
-            clock[0] = self.now[0][0]
+            clock[0] = now[0][0]
             if self._seen[lane] != self._host_version:
                 self._seen[lane] = self._host_version
-                self._join(lane, self.now[0], None)
+                self._join(lane, now[0], None)
         return clock
 
     def wait(self, index: int, lane: int, source: int, held: Sequence[int]) -> None:

@@ -8,12 +8,15 @@ host's clock. Of several earlier accesses of one lane the last is named: an edge
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
-from warfence.check.cells import Access, Cells
+from warfence.check.cells import Access, Cells, Interval
 from warfence.check.clocks import Clocks, Edge
-from warfence.check.events import HOST, WAITS, Event
+from warfence.check.events import HOST, Event
 from warfence.check.standing import in_order
+
+LANE, OTHER = Event._fields.index("lane"), Event._fields.index("other")
 
 
 class Pair(NamedTuple):
@@ -74,28 +77,30 @@ def analyse(events: Sequence[Event]) -> Analysis:
     held: dict[str, Held] = {}
     operation: list[tuple[int, str] | None] = [None] * len(lanes)
     for index, event in in_order(events, found.standing):
-        lane = lanes[event.lane]
+        kind, name, launch, stage, resource, begin, end, event_name, _, other_name, _ = event
+        lane = lanes[name]
         clock = clocks.enqueue(lane)
-        kind = event.kind
         if kind == "read" or kind == "write" or kind == "alloc":
-            this = (event.launch, event.stage)
-            if not event.stage or operation[lane] != this:
+            if not stage or operation[lane] != (launch, stage):
                 clock[lane] += 1
-                operation[lane] = this
-            if (there := cells.get(event.resource)) is None:
-                there = cells[event.resource] = Cells()
-            _access(found, there, Access(lane, clock[lane], index), event, clock)
+                operation[lane] = (launch, stage)
+            if (there := cells.get(resource)) is None:
+                there = cells[resource] = Cells()
+            intervals = there.covering(begin, end)
+            _access(found, intervals, (lane, clock[lane], index), kind, clock)
+            if len(intervals) > 1:
+                there.join(intervals)
             continue
         operation[lane] = None
         if kind == "record":
-            held[event.event] = Held(index, lane, tuple(clock))
+            held[event_name] = Held(index, lane, tuple(clock))
         elif kind == "free":
             continue
-        elif event.other:
-            other = lanes[event.other]
+        elif other_name:
+            other = lanes[other_name]
             clocks.wait(index, lane, other, tuple(clocks.enqueue(other)))
             operation[other] = None
-        elif (record := held.get(event.event)) is None:
+        elif (record := held.get(event_name)) is None:
             found.never_recorded.append(index)
         else:
             if _is_stale(event, events[record.place]):
@@ -105,45 +110,45 @@ def analyse(events: Sequence[Event]) -> Analysis:
     return found
 
 
-def _access(found: Analysis, cells: Cells, access: Access, event: Event, clock: list[int]) -> None:
-    writes, lane = event.kind != "read", access.lane
-    intervals = cells.covering(event.begin, event.end)
-    racing: set[int] = set()
-
-    def loose(earlier: list[Access]) -> list[Access]:
-        """Those that nothing orders before this access; the others are credited to the edges that order them."""
-        kept = []
-        for one in earlier:
-            other, position, place = one
-            if other == lane:
-                continue
-            if clock[other] >= position:
-                if other:
-                    found.clocks.use(lane, other, position)
-                continue
-            kept.append(one)
-            if place not in racing:
-                racing.add(place)
-                found.races.append(Pair(place, access.place, position, clock[other]))
-        return kept
-
+def _access(found: Analysis, intervals: list[Interval], access: Access, kind: str, clock: list[int]) -> None:
+    """Note an access of all these intervals, and with which earlier ones it races."""
+    lane = access[0]
+    racing: dict[int, Pair] = {}
     for interval in intervals:
-        before = interval.writes
-        if before and (len(before) > 1 or before[0].lane != lane):
-            before = loose(before)
-        elif writes:
+        before, reads = interval.writes, interval.reads
+        if before and (len(before) > 1 or before[0][0] != lane):
+            before = _loose(found, before, access, clock, racing)
+        elif kind != "read":
             before = []
-        reads = interval.reads
-        alone = not reads or (len(reads) == 1 and reads[0].lane == lane)
-        if writes:
-            interval.reads = [] if alone else loose(reads)
-            interval.writes = [*before, access]
-            if event.kind == "alloc":  # it stands for all that was done with the block before
-                interval.reads, interval.writes = [], [access]
+        alone = not reads or (len(reads) == 1 and reads[0][0] == lane)
+        if kind == "read":
+            interval.reads = [access] if alone else [*(one for one in reads if one[0] != lane), access]
         else:
-            interval.reads = [access] if alone else [*(one for one in reads if one.lane != lane), access]
-    if len(intervals) > 1:
-        cells.join(intervals)
+            interval.reads = [] if alone else _loose(found, reads, access, clock, racing)
+            interval.writes = [*before, access]
+        if kind == "alloc":  # it stands for all that was done with the block before
+            interval.reads, interval.writes = [], [access]
+    if racing:
+        found.races += racing.values()
+
+
+def _loose(
+    found: Analysis, earlier: list[Access], access: Access, clock: list[int], racing: dict[int, Pair]
+) -> list[Access]:
+    """Those that nothing orders before this access; the others are credited to the edges that order them."""
+    kept = []
+    lane = access[0]
+    for one in earlier:
+        other, position, place = one
+        if other == lane:
+            continue
+        if clock[other] >= position:
+            if other:
+                found.clocks.use(lane, other, position)
+        else:
+            kept.append(one)
+            racing[place] = Pair(place, access[2], position, clock[other])
+    return kept
 
 
 def _is_stale(wait: Event, record: Event) -> bool:
@@ -152,7 +157,7 @@ def _is_stale(wait: Event, record: Event) -> bool:
 
 def _lanes(events: Sequence[Event]) -> dict[str, int]:
     """Every lane's number, the host's 0."""
-    names = dict.fromkeys(event.lane for event in events)
-    names.update(dict.fromkeys(event.other for event in events if event.kind in WAITS and event.other))
+    names = dict.fromkeys(map(itemgetter(LANE), events)) | dict.fromkeys(map(itemgetter(OTHER), events))
+    names.pop("", None)
     names.pop(HOST, None)
     return {name: number for number, name in enumerate((HOST, *names))}

@@ -20,6 +20,7 @@ CHUNK = 4096  # lines that the JSON parser takes at once
 FIELDS = list(Event._fields)
 _DEFAULTS = [Event._field_defaults.get(name) for name in FIELDS]
 _NUMBERS = ("launch", "begin", "end", "generation")
+_KNOWN = frozenset(KINDS)
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def _wrong(event: Event) -> str:
         type(launch) is type(begin) is type(end) is type(generation) is int
     ):
         return f"a field has the wrong type; {', '.join(_NUMBERS)} are whole numbers, all others are texts"
-    if kind not in KINDS:
+    if kind not in _KNOWN:
         return f"unknown kind {kind!r}; kinds: {', '.join(KINDS)}; record the log with this warfence"
     if not lane:
         return f"a {kind} without a lane; name one, '{HOST}' for the host"

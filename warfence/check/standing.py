@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from warfence.check.events import HOST, Event
 
+KIND = Event._fields.index("kind")
 Turn = tuple[int, Event]  # its place in the log, and the event
 
 
@@ -20,7 +22,7 @@ def in_order(events: Sequence[Event], standing: list[int]) -> Iterator[Turn]:
 
     standing: filled with the places at which lanes stand in the end.
     """
-    if any(event.kind == "await" for event in events):
+    if "await" in map(itemgetter(KIND), events):
         return _Run(events, standing).turns()
     return enumerate(events)
 
