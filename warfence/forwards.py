@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from warfence.attention import AttentionBackend
 from warfence.backend import Backend, Forward
 from warfence.batch import Batch, BatchLayout
+from warfence.boundary import FindsBoundary, confirm
 from warfence.errors import CapacityError
 from warfence.forced_order import Hold, gate_of
 from warfence.modes import ForwardMode, WarReadDonePolicy
@@ -104,12 +105,18 @@ class ForwardSet:
         self, backend: Backend, build: BuildProgram, fence: FencePlan,
         wanted: list[tuple[ForwardMode, BatchLayout, bool]], hold: Hold | None,
     ) -> Iterator[str]:  # fmt: skip
-        """Compile everything that is wanted, gated where a forced order holds it; yields each program's name when done."""
+        """Compile everything that is wanted, gated where a forced order holds it; yields each program's name when done.
+
+        Where the backend finds boundaries itself, what is declared must be what it finds: InputError otherwise.
+        """
         for mode, layout, sampled in wanted:
             program = build(mode, layout, sampled)
             gate = gate_of(program, hold) if hold is not None else None
             gated = frozenset({gate}) if gate is not None else False
-            forward = backend.compile(program, marker_after=fence.marker_stage(mode), gated=gated)
+            marker = fence.marker_stage(mode)
+            if isinstance(backend, FindsBoundary):
+                confirm(program, backend.find_boundary(program), fence.decide(mode, marker is not None).policy, marker)
+            forward = backend.compile(program, marker_after=marker, gated=gated)
             planned = fence.planned(forward)
             self._beside[mode, layout, sampled] = planned
             made = self._made.setdefault((mode, sampled), [])

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, ShapeDtypeStruct
 from jaxtyping import Float32
 
 from warfence.backend import FORWARD, ArraySpec, Capabilities
+from warfence.boundary import Boundary
 from warfence.errors import InputError
 from warfence.gates import HostGates
 from warfence.modes import Region
@@ -22,6 +23,7 @@ from warfence_jax.devices import find_devices, zeros
 from warfence_jax.donated import DonatedTables
 from warfence_jax.executables import Builder
 from warfence_jax.forward import JaxForward
+from warfence_jax.found import boundary_of
 from warfence_jax.lanes import JaxLane
 from warfence_jax.segments import cut
 from warfence_jax.tables import Tables
@@ -97,6 +99,16 @@ class JaxBackend:
         # A copy: the device array must not alias weights that somebody else owns (law 12).
         self._params = {n: jax.device_put(np.array(a), self.devices.compute) for n, a in params.items()}
         self.state.update({n: zeros(s, self.devices.compute) for n, s in state.items()})
+
+    def find_boundary(self, program: ForwardProgram) -> Boundary:
+        """Implements `warfence.boundary.FindsBoundary`."""
+        if self._tables is None:
+            raise InputError("backend jax: make the tables first, then find_boundary() can see who reads them")
+        tables = {n: ShapeDtypeStruct(s.shape, s.dtype) for n, s in self._tables.specs.items()}
+        state, params = (
+            {n: ShapeDtypeStruct(a.shape, a.dtype) for n, a in of.items()} for of in (self.state, self._params)
+        )
+        return boundary_of(program, tables, state, params)
 
     def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> JaxForward:
         if marker_after is not None and program.stages[program.index(marker_after)].region is not Region.REPLAY:

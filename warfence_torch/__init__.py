@@ -1,13 +1,13 @@
 """warfence on torch: host lanes on CPU, streams and captured graphs on CUDA.
 
 `plant(fn, shared=[...])` finds where a function's shared reads end and plants the marker there; `stage(name)` names them.
-Both are loaded when first asked for.
+`watch(shared=...)` records any torch program as an event log. All are loaded when first asked for.
 """
 
 from importlib import import_module
 from typing import Any
 
-LAZY = {"plant": "warfence_torch.planting", "stage": "warfence_torch.planting"}
+LAZY = {"plant": "warfence_torch.planting", "stage": "warfence_torch.planting", "watch": "warfence_torch.watching"}
 
 
 def __getattr__(name: str) -> Any:

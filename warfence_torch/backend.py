@@ -11,11 +11,13 @@ from torch import Tensor
 
 from warfence.backend import FORWARD, SCHEDULE, ArraySpec, Capabilities, Forward
 from warfence.batch import Batch
+from warfence.boundary import Boundary
 from warfence.errors import InputError
 from warfence.lanes import WorkerLane
 from warfence.program import ForwardProgram, Gated
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.forward_host import HostForward
+from warfence_torch.found import boundary_of
 from warfence_torch.fresh import FreshStaging
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, distinct_stream
 from warfence_torch.latency import barrier_latency_us
@@ -95,6 +97,14 @@ class TorchBackend:
         self._params = {n: torch.tensor(a).to(self.device) for n, a in params.items()}
         self._state = make_arrays(state, self.device)
         self._settle_device()
+
+    def find_boundary(self, program: ForwardProgram) -> Boundary:
+        """Implements `warfence.boundary.FindsBoundary`."""
+        if self._tables is None:
+            raise InputError("backend torch: make the tables first, then find_boundary() can see who reads them")
+        found = boundary_of(program, self._fixed(), self._tables.arrays)
+        self._settle_device()
+        return found
 
     def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> Forward:
         if marker_after is not None:

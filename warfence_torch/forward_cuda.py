@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from warfence.backend import Marker
-from warfence.batch import FLOAT, Batch
+from warfence.batch import Batch
 from warfence.errors import StageError
 from warfence.kernels import bind
 from warfence.modes import Region
@@ -27,6 +27,7 @@ from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
 from warfence_torch.outputs_cuda import CudaOutputs, OutputKind, OutputSlots
 from warfence_torch.segments import segments
 from warfence_torch.staging import PinnedRing
+from warfence_torch.words import field_views
 
 WARM_UP_RUNS = 2
 
@@ -54,7 +55,7 @@ class CudaForward:
             for region in Region
         }
         self._warm_up()
-        self._workspace = self._field_views()
+        self._workspace = field_views(self.program.layout, self._words)
         self._graphs = {region: [self._capture(region, s, pool) for s in self._segments[region]] for region in Region}
         self._slots = OutputSlots(self._out.numel())
         self._slot = self._slots.take()  # of the launch being issued, or of the next one
@@ -110,7 +111,7 @@ class CudaForward:
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream), torch.inference_mode():
             for _ in range(WARM_UP_RUNS):
-                self._workspace = self._field_views()
+                self._workspace = field_views(self.program.layout, self._words)
                 for region in Region:
                     for steps in self._segments[region]:
                         self._run(region, steps, capturing=False)
@@ -121,10 +122,3 @@ class CudaForward:
         with torch.inference_mode(), torch.cuda.graph(graph, pool=pool, stream=self._lane.stream):
             self._run(region, steps, capturing=True)
         return graph
-
-    def _field_views(self) -> dict[str, Tensor]:
-        views = {}
-        for name, f in self.program.layout.fields.items():
-            flat = self._words[f.offset : f.offset + f.size]
-            views[name] = (flat.view(torch.float32) if f.dtype == FLOAT else flat).view(f.shape)
-        return views

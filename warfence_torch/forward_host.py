@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from warfence.backend import Marker
-from warfence.batch import FLOAT, Batch
+from warfence.batch import Batch
 from warfence.errors import StageError
 from warfence.gates import HostGates
 from warfence.kernels import bind
@@ -27,6 +27,7 @@ from warfence.modes import Region
 from warfence.program import START, ForwardProgram, Gated, Step
 from warfence_torch.kernels import KERNELS
 from warfence_torch.segments import segments
+from warfence_torch.words import field_views
 
 Call = Callable[[dict[str, Tensor]], object]
 Recorded = list[tuple[str, Call]]  # a segment: the name of each step, and what it does
@@ -79,7 +80,7 @@ class HostForward:
         self._marker_generation = 0
         self._started = 0.0
         self._words = np.zeros(program.layout.words, np.int32)
-        self._fields = self._field_views()
+        self._fields = field_views(program.layout, torch.from_numpy(self._words))
         self._workspace: dict[str, Tensor] = {}
         self._segments = {region: self._record(region, gated, fixed) for region in Region}  # the replay alone breaks
 
@@ -119,14 +120,6 @@ class HostForward:
         return outputs
 
     # -- recording
-
-    def _field_views(self) -> dict[str, Tensor]:
-        words = torch.from_numpy(self._words)
-        views = {}
-        for name, f in self.program.layout.fields.items():
-            flat = words[f.offset : f.offset + f.size]
-            views[name] = (flat.view(torch.float32) if f.dtype == FLOAT else flat).view(f.shape)
-        return views
 
     def _record(self, region: Region, gated: Gated, fixed: Mapping[str, Tensor]) -> list[Recorded]:
         marker = self.marker.stage if self.marker is not None else None

@@ -5,5 +5,6 @@
 
 from warfence.boundary.find import Boundary, find
 from warfence.boundary.trace import Access, Operation
+from warfence.boundary.verify import FindsBoundary, confirm, disagreement
 
-__all__ = ["Access", "Boundary", "Operation", "find"]
+__all__ = ["Access", "Boundary", "FindsBoundary", "Operation", "confirm", "disagreement", "find"]

@@ -11,6 +11,7 @@ from warfence import __version__
 
 def build_app() -> typer.Typer:
     """Put the commands together. Nothing here imports a framework: `warfence --help` stays quick."""
+    from warfence.cli.audit import audit
     from warfence.cli.backends_new import backends_group
     from warfence.cli.bench import bench
     from warfence.cli.boundary import boundary
@@ -27,7 +28,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (demo, serve, parity, boundary, check, bench, explain, doctor):
+    for command in (demo, serve, parity, boundary, audit, check, bench, explain, doctor):
         app.command()(command)
     app.add_typer(backends_group())
     return app

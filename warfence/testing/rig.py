@@ -31,12 +31,12 @@ ALIVE_S = 1.0  # how long a lane is given to become idle, after a failure, befor
 class Rig:
     """One backend with the small model, ready to compile and probe the forwards of cells. Compiled once per shape.
 
-    `remake` makes another such backend, for when a forward died in this one.
+    `remake` makes another such backend, for when a forward died in this one. launches: numbers that the backend has not seen.
     """
 
     def __init__(self, backend: Backend, small: SmallModel, remake: MakeBackend | None = None) -> None:
         self.small, self._remake = small, remake
-        self._launches = itertools.count(1)
+        self.launches = itertools.count(1)
         self._start(backend)
 
     def _start(self, backend: Backend) -> None:
@@ -51,7 +51,7 @@ class Rig:
                 weights |= drafting.weights
         backend.load(weights, state)
         self._made: dict[tuple[object, ...], Forward] = {}
-        self._fill_tables(slots)
+        self.fill_tables()
 
     def planned(
         self, cell: Cell, marker_after: str | None = None, rules: tuple[Rule, ...] = RULES
@@ -85,7 +85,7 @@ class Rig:
         """A prober of the cell's forward. Its scratch cell lies in a row that no batch uses."""
         planned, _ = self.planned(cell, marker_after, rules)
         scratch = Scratch(REQ_TO_TOKEN, SPARE_ROW * CONTEXT)
-        return Prober(self.backend, self.tables, planned, batch_of(cell), scratch, self._launches)
+        return Prober(self.backend, self.tables, planned, batch_of(cell), scratch, self.launches)
 
     def renew(self) -> None:
         """Start anew on a fresh backend when a lane of this one is dead. Called after a failure."""
@@ -107,11 +107,11 @@ class Rig:
 
     def next_launch(self) -> int:
         """A launch number that this backend has not seen."""
-        return next(self._launches)
+        return next(self.launches)
 
-    def _fill_tables(self, slots: int) -> None:
+    def fill_tables(self) -> None:
         """Every position of every row has a slot of its own, mapped to the same number in the sliding pool."""
-        schedule = self.backend.lane(SCHEDULE)
+        schedule, slots = self.backend.lane(SCHEDULE), SPARE_ROW * CONTEXT
         cells = np.arange(CONTEXT, SPARE_ROW * CONTEXT, dtype=np.int32)
         self.tables.write(schedule, REQ_TO_TOKEN, cells, cells - CONTEXT + 1)
         every = np.arange(1, slots, dtype=np.int32)

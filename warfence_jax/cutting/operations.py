@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from os import sep
+from pathlib import Path
 
 from jax.extend import source_info_util
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
@@ -59,7 +61,8 @@ def _stage(eqn: JaxprEqn) -> str:
 
 def _where(eqn: JaxprEqn) -> str:
     outermost_first = source_info_util.summarize(eqn.source_info, num_frames=FRAMES).splitlines()
-    return " < ".join(reversed(outermost_first))
+    here = f"{Path.cwd()}{sep}"
+    return " < ".join(line.removeprefix(here) for line in reversed(outermost_first))
 
 
 def _access(traced: Traced, eqn: JaxprEqn, variable: Var) -> Access:
