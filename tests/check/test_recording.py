@@ -18,6 +18,10 @@ from warfence.check.recording import Recorded, runs, unseen
 from warfence.check.report import Finding, Report, check
 from warfence.errors import FenceError
 from warfence.modes import FenceMode
+from warfence.testing.laws import LAWS
+from warfence.testing.mutants import MUTANTS
+from warfence.testing.mutants.base import Mutant
+from warfence.testing.scorecard import check_backend
 from warfence.testing.small import SmallModel, make_engine, serve, small_model
 from warfence.testing.strict.backend import StrictBackend
 
@@ -106,6 +110,35 @@ def test_the_log_of_a_served_run_is_the_same_on_every_backend(strict: Watched, s
     for fence in ("fine", "coarse"):
         assert backend[fence][1] == strict[fence][1]
     assert backend["off"][0].kinds() == {"race"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "spec", "attention"),
+    [
+        ("marker-one-stage-early", "none", "captured"),
+        ("reads-again", "none", "snapshot"),
+        ("no-read-after-write", "none", "captured"),
+        ("plan-lane-overtakes", "eagle", "captured"),
+        ("", "eagle", "captured"),
+    ],
+)
+def test_a_planted_mistake_of_order_is_found_in_a_served_run(
+    small: SmallModel, name: str, spec: str, attention: str
+) -> None:
+    (mutant,) = (one for one in (*MUTANTS, Mutant("", "", "")) if one.id == name)
+    events: list[Event] = []
+    backend = Recorded(mutant.wrap(StrictBackend()), events.append)
+    with mutant.patch(), make_engine(small, backend, spec, attention=attention, rows=2, extend_rows=1) as engine:
+        serve(engine)
+    assert ("race" in check(Log(tuple(events))).kinds()) is bool(name)
+
+
+@pytest.mark.slow
+def test_a_recorded_backend_holds_the_laws_that_its_calls_can_break() -> None:
+    laws = tuple(law for law in LAWS if law.id.split("-")[0] in ("4", "5", "6", "12", "14"))
+    card = check_backend(lambda: Recorded(StrictBackend(), [].append), laws)
+    assert [result.outcome for result in card.results] == ["held"] * 5, card.results
 
 
 def test_a_marker_one_stage_early_is_a_race_inside_the_replay_named_with_its_stage(stand: Stand) -> None:

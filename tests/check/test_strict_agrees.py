@@ -48,7 +48,7 @@ def run(s: Stand, program: list[tuple[Any, ...]]) -> None:
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(calls, max_size=14))
 def test_what_happened_out_of_order_is_found_whatever_was_called(adversary: str, program: list[Any]) -> None:
     found, happened = judged(adversary, lambda s: run(s, program))

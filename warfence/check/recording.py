@@ -23,6 +23,7 @@ from warfence.program import ForwardProgram, Gated
 
 MOST_RUNS = 8  # intervals of one write; what lies closest together is joined beyond that
 UNSEEN = (
+    "What the backend does behind its interface: a wait that it was told of and does not keep looks kept.",
     "A stage reads the whole of each table that it declares, whichever rows its batch names.",
     f"A write of more than {MOST_RUNS} runs of cells also covers the smallest gaps between them.",
     "A batch counts as read until its launch is over, and as written right before it is loaded; a change of its words "
