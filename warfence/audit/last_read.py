@@ -63,7 +63,8 @@ class LastRead:
         """Smudge, launch, and see all that is there afterwards."""
         self._launch(self._scene.smudged(), self._scene.smudge)
         outputs = self._launch(self._scene.right, self._scene.batch, position, wrong)
-        return outputs | {f"state {name}": self._backend.state_to_host(name) for name in self._state}
+        states = {name: self._backend.state_to_host(name) for name in self._state}
+        return outputs | {f"state {name}": self._scene.counted(state) for name, state in states.items()}
 
     def _launch(self, right: Values, batch: Batch, position: str | None = None, wrong: Values | None = None) -> Seen:
         """One launch, its tables overwritten while it stands at the gate of that position."""

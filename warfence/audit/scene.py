@@ -63,6 +63,16 @@ class Scene:
             moved = self.right | {REQ_TO_TOKEN: self._moved(slot - first)[REQ_TO_TOKEN]}
             yield moved, self._launch(CHUNK, chosen, (slot, *(0,) * (queries - 1)))
 
+    def counted(self, state: np.ndarray) -> np.ndarray:
+        """What counts of a private array: all but row or slot 0. Padding writes there, several at a time, in any order.
+
+        A launch of nothing but padding, of one token, is judged by just that.
+        """
+        if self._idle:
+            return state
+        pool = state.ndim > 2 and state.shape[0] == 2  # keys and values by slot
+        return state[:, 1:] if pool else state[1:]
+
     def _launch(self, prefix: int, tokens: tuple[int, ...], slots: tuple[int, ...]) -> Batch:
         return pack(layout(self._cell), [BatchRow(1, prefix, tokens, slots, False, 0.0, 1.0, ())])
 

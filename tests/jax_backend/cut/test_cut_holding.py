@@ -213,7 +213,7 @@ def check_split(lanes: Lanes, held_at: str, lands: bool) -> None:
     issued = made.replay(
         lanes.forward,
         1,
-        (lanes.tables.capture(lanes.forward, ["t"])["t"], jax.device_put(X, where.compute)),
+        (lanes.tables.capture(lanes.forward, ["t"])["t"], jax.device_put(np.arange(4, dtype=np.int32), where.compute)),
         lanes.tables,
     )
     lanes.schedule.wait(made.ticket(1))
