@@ -1,6 +1,6 @@
 """Racy programs and fixed twins on one backend, judged from a recorded execution, as a Markdown table.
 
-    python docs/results/scenario_pairs.py --backend strict|torch|jax
+    python docs/results/scenario_pairs.py --backend strict|torch|jax [--device cpu|cuda]
 
 Exit status: 1 when a verdict is wrong.
 """
@@ -15,25 +15,27 @@ from warfence.backend import Backend
 from warfence.check.pairs.run import play_all, recall_and_precision
 
 
-def open_backend(name: str) -> Backend:
+def open_backend(name: str, device: str) -> Backend:
     if name == "strict":
         from warfence.testing.strict.backend import StrictBackend
 
-        return StrictBackend()
-    return backends.load(name)(device="cpu")
+        return StrictBackend(device)
+    return backends.load(name)(device=device)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backend", choices=("strict", "torch", "jax"), default="strict")
-    name = parser.parse_args().backend
-    results = play_all(open_backend(name))
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    given = parser.parse_args()
+    name = given.backend
+    results = play_all(open_backend(name, given.device))
     if name == "jax":
         from warfence_jax.watch.pairs import play_all as play_host_memory
 
         watched = play_host_memory()
         results = [*watched, *(one for one in results if one.name not in {other.name for other in watched})]
-    print(f"Racy programs and their fixed twins on {name}, judged from recorded executions.\n")
+    print(f"Racy programs and their fixed twins on {name} ({given.device}), judged from recorded executions.\n")
     print(f"| scenario | right | {name} | findings | |\n| --- | --- | --- | --- | --- |")
     for one in results:
         verdict = one.verdict if one.right else f"**{one.verdict}**"

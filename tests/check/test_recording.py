@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from warfence import backends
 from warfence.backend import Backend
 from warfence.check.events import Event
 from warfence.check.log_file import Log
@@ -26,20 +27,20 @@ from warfence.testing.small import SmallModel, make_engine, serve, small_model
 from warfence.testing.strict.backend import StrictBackend
 
 
-def open_backend(name: str) -> Backend:
+def open_backend(name: str, device: str = "cpu") -> Backend:
     if name == "strict":
-        return StrictBackend()
+        return StrictBackend(device)
     pytest.importorskip(name)
-    if name == "torch":
-        from warfence_torch.backend import TorchBackend
-
-        return TorchBackend()
-    from warfence_jax.backend import JaxBackend
-
-    return JaxBackend()
+    return backends.load(name)(device=device)
 
 
-EVERY = ("strict", pytest.param("torch", marks=pytest.mark.slow), pytest.param("jax", marks=pytest.mark.slow))
+EVERY = (
+    ("strict", "cpu"),
+    pytest.param("torch", "cpu", marks=pytest.mark.slow),
+    pytest.param("jax", "cpu", marks=pytest.mark.slow),
+    pytest.param("torch", "cuda", marks=[pytest.mark.slow, pytest.mark.gpu]),
+    pytest.param("jax", "cuda", marks=[pytest.mark.slow, pytest.mark.gpu]),
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +60,9 @@ def only(report: Report, kind: str) -> Finding:
     return finding
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_every_pair_gets_its_verdict_from_an_execution(name: str) -> None:
-    results = play_all(open_backend(name))
+@pytest.mark.parametrize(("name", "device"), EVERY)
+def test_every_pair_gets_its_verdict_from_an_execution(name: str, device: str) -> None:
+    results = play_all(open_backend(name, device))
     assert [one for one in results if not one.right] == []
     assert recall_and_precision(results) == (1.0, 1.0)
     assert sum(1 for one in results if one.verdict) >= len(SCENARIOS) - 2

@@ -43,6 +43,7 @@ class Clocks:
         self.now = [[0] * lanes for _ in range(lanes)]
         self.edges: list[Edge] = []
         self._acquired = [[_Acquired() for _ in range(lanes)] for _ in range(lanes)]
+        self._credited = [[0] * lanes for _ in range(lanes)]  # the position that `use` was last asked for
         self._host_version = 0
         self._seen = [0] * lanes
 
@@ -69,6 +70,9 @@ class Clocks:
 
     def use(self, lane: int, other: int, position: int) -> None:
         """A conflict needed lane behind `position` of `other`: credit the edges that first brought that."""
+        if self._credited[lane][other] == position:
+            return
+        self._credited[lane][other] = position
         while other:
             acquired = self._acquired[lane][other]
             at = bisect_left(acquired.values, position)

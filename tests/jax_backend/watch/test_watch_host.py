@@ -27,6 +27,13 @@ def put_row(table: Array, value: Array) -> Array:
     return table.at[0].set(value)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _on_the_cpu_client() -> Iterator[None]:
+    """Only there is host memory aliased."""
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield
+
+
 @pytest.fixture
 def w() -> Iterator[HostWatch]:
     with watch_host() as watch:
