@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -22,7 +22,7 @@ from warfence.check.log_file import Log, write_log
 from warfence.check.places import call_site
 from warfence.check.report import Report, check
 from warfence.errors import DeadHandleError
-from warfence_jax.watch.handles import Handles
+from warfence_jax.watch.handles import Handle, Handles
 from warfence_jax.watch.memory import HostMemory, Span, pointer
 
 UNSEEN = (
@@ -47,6 +47,16 @@ class Refused:
     argument: int
     why: str
     where: str
+
+
+class _Call(NamedTuple):
+    """One call: where it was dispatched, its number, name and place, and the event that its outputs stand for."""
+
+    lane: str
+    number: int
+    stage: str
+    place: str
+    done: str
 
 
 class HostWatch:
@@ -111,16 +121,16 @@ class HostWatch:
         giving = {id(leaf): i for i in donated for leaf in jax.tree.leaves(args[i]) if isinstance(leaf, Array)}
         pairs = list(zip(taken, handles, strict=True))
         memory = {pointer(leaf): handle.span for leaf, handle in pairs if id(leaf) in giving}
+        for _, handle in pairs:
+            self.events += handle.waits(lane, False, place)
+        for leaf, handle in pairs:
+            if id(leaf) not in giving:  # before the call, for a call may block its thread, and other threads go on
+                self._append("read", lane, number, stage, handle.span, place)
+                handle.readers[lane] = done
         outputs = fn(*args)
-        given = {id(leaf) for leaf in taken if id(leaf) in giving and leaf.is_deleted()}
         for leaf, handle in pairs:
-            self.events += handle.waits(lane, id(leaf) in given, place)
-        for leaf, handle in pairs:
-            self._append("write" if id(leaf) in given else "read", lane, number, stage, handle.span, place)
-            handle.readers[lane] = done
-            handle.donor = f"'{stage}' at {place}" if id(leaf) in given else ""
-            if id(leaf) in giving.keys() - given:
-                self.refused.append(Refused(stage, giving[id(leaf)], _why(leaf, outputs), place))
+            if id(leaf) in giving:
+                self._give(leaf, handle, _Call(lane, number, stage, place, done), giving[id(leaf)], outputs)
         for output in jax.tree.leaves(outputs):
             span = memory.get(pointer(output)) if memory else None
             handle = self._handles.given(output, (lane, done), span)
@@ -146,6 +156,18 @@ class HostWatch:
     def write(self, path: Path) -> None:
         """Write the log for `warfence check`."""
         write_log(path, self.events, UNSEEN)
+
+    def _give(self, leaf: Array, handle: Handle, call: _Call, argument: int, outputs: Any) -> None:
+        """What became of an argument that a call donates: a write behind all its readers, or a read, and a copy."""
+        lane, number, stage, place, done = call
+        if leaf.is_deleted():
+            self.events += handle.waits(lane, True, place)
+            self._append("write", lane, number, stage, handle.span, place)
+            handle.donor = f"'{stage}' at {place}"
+        else:
+            self.refused.append(Refused(stage, argument, _why(leaf, outputs), place))
+            self._append("read", lane, number, stage, handle.span, place)
+            handle.readers[lane] = done
 
     def _append(self, kind: Kind, lane: str, launch: int, stage: str, span: Span, place: str) -> None:
         self.events.append(Event(kind, lane, launch, stage, *span, where=place))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +70,27 @@ def test_a_write_to_memory_that_a_dispatched_program_aliases_is_a_race_with_both
     assert "read of table[0:4096] by 'forward' of launch 1 on lane forward" in race.what
     assert "write of table[0:4096] by 'write table' on lane host" in race.what
     assert all("test_watch_host.py" in place for place in race.where)
+
+
+def test_the_race_is_real_the_program_reads_what_the_host_wrote_after_it_was_dispatched(w: HostWatch) -> None:
+    reached, written = threading.Event(), threading.Event()
+
+    def stand() -> np.ndarray:
+        reached.set()
+        assert written.wait(30)
+        return np.zeros((), np.int32)
+
+    held = jax.jit(lambda table: table + jax.pure_callback(stand, jax.ShapeDtypeStruct((), np.int32)))
+    n = host_array()
+    a = w.put(n, "table", jax.devices("cpu")[0])
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(w.call, held, a)  # a program with a callback runs in the thread that dispatches it
+        assert reached.wait(30)
+        with w.writing(n):
+            n[:] = 7
+        written.set()
+        assert int(call.result()[0]) == 7
+    assert only(w).kind == "race"
 
 
 def test_waiting_for_an_output_orders_the_write_and_waiting_for_the_alias_does_not(w: HostWatch) -> None:
