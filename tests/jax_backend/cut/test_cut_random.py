@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from warfence.testing.random_functions import WIDTH, NumpyOps, RandomFunction, r
 from warfence_jax import cut
 from warfence_jax.cutting.arguments import traced_with
 from warfence_jax.cutting.operations import operations
+
+EXAMPLES = int(os.environ.get("WARFENCE_EXAMPLES", "0"))  # 0: a few
 
 
 class JaxOps:
@@ -55,7 +58,7 @@ def run(function: RandomFunction) -> Callable[..., Any]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=EXAMPLES or 40, deadline=None)
 @given(random_functions())
 def test_the_boundary_is_the_stage_of_the_last_read(function: RandomFunction) -> None:
     traced = traced_with(run(function), function.arguments(), (0, 1), ())
@@ -63,7 +66,7 @@ def test_the_boundary_is_the_stage_of_the_last_read(function: RandomFunction) ->
 
 
 @pytest.mark.slow
-@settings(max_examples=8)
+@settings(max_examples=EXAMPLES or 8, deadline=None)
 @given(random_functions())
 def test_the_parts_give_what_numpy_gives(function: RandomFunction) -> None:
     arguments = function.arguments()

@@ -1,7 +1,11 @@
-"""plant() on random functions: the boundary is the stage of the last read, and a replay gives what numpy gives."""
+"""plant() on random functions: the boundary is the stage of the last read, and a replay gives what numpy gives.
+
+`WARFENCE_EXAMPLES=500` looks at that many functions instead of a few.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +19,7 @@ from warfence.lanes import WorkerLane
 from warfence.testing.random_functions import TABLES, WIDTH, NumpyOps, RandomFunction, random_functions
 from warfence_torch import plant, stage
 
+EXAMPLES = int(os.environ.get("WARFENCE_EXAMPLES", "40"))
 COLUMNS = torch.arange(WIDTH)
 
 
@@ -53,7 +58,7 @@ class TorchOps:
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(random_functions())
 def test_the_boundary_is_the_stage_of_the_last_read(function: RandomFunction) -> None:
     arrays = function.arguments()
