@@ -77,5 +77,9 @@ class Scene:
         return pack(layout(self._cell), [BatchRow(1, prefix, tokens, slots, False, 0.0, 1.0, ())])
 
     def _moved(self, by: int) -> Values:
-        """Every value moved on, around the slots but the padding one, 0."""
-        return {name: (1 + (row - 1 + by) % (SLOTS - 1)).astype(np.int32) for name, row in self.right.items()}
+        """Every value moved on, around the slots. Where padding points, 0, it stays, but for a launch of nothing else:
+        several tokens of padding would write one slot in any order."""
+        moved = {name: (1 + (row - 1 + by) % (SLOTS - 1)).astype(np.int32) for name, row in self.right.items()}
+        return (
+            moved if self._idle else {n: np.where(self.right[n] > 0, m, 0).astype(np.int32) for n, m in moved.items()}
+        )
