@@ -13,7 +13,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import sys
 from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that it runs from a bare checkout
 
 import torch
 from torch import Tensor
