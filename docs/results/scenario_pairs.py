@@ -8,7 +8,13 @@ Exit status: 1 when a verdict is wrong.
 from __future__ import annotations
 
 import argparse
+import datetime
+import platform
 import sys
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # so that it runs from a bare checkout
 
 from warfence import backends
 from warfence.backend import Backend
@@ -35,7 +41,10 @@ def main() -> int:
 
         watched = play_host_memory()
         results = [*watched, *(one for one in results if one.name not in {other.name for other in watched})]
+    framework = f", {name} {version(name)}" if name != "strict" else ""
     print(f"Racy programs and their fixed twins on {name} ({given.device}), judged from recorded executions.\n")
+    command = f"python docs/results/scenario_pairs.py --backend {name} --device {given.device}"
+    print(f"{datetime.date.today()}; Python {platform.python_version()}{framework}; command: `{command}`\n")
     print(f"| scenario | right | {name} | findings | |\n| --- | --- | --- | --- | --- |")
     for one in results:
         verdict = one.verdict if one.right else f"**{one.verdict}**"
