@@ -22,8 +22,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from warfence.boundary import Operation
 from warfence.errors import InputError
 from warfence_torch.accesses import Declared, accesses, tensors
+from warfence_torch.callers import caller_lines
 from warfence_torch.planting.shared import SharedTensors
-from warfence_torch.planting.stages import caller_lines, current_stage
+from warfence_torch.planting.stages import current_stage
 from warfence_torch.planting.unsafe import why_unsafe, why_waiting
 
 END = "the end of the function"

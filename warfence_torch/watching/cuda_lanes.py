@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from warfence.check.events import Event
+from warfence_torch.callers import caller_lines
 from warfence_torch.watching.graphs import Graphs
 from warfence_torch.watching.journal import Journal
 from warfence_torch.watching.patches import Patches
-from warfence_torch.watching.where import where
 
 
 class CudaLanes:
@@ -73,7 +73,7 @@ class CudaLanes:
 
     def host_waited(self, device: int) -> None:
         """The host waited for all that is enqueued on the current stream."""
-        self._journal.waited(where(), other=self.name(torch.cuda.current_stream(device)))
+        self._journal.waited(caller_lines(), other=self.name(torch.cuda.current_stream(device)))
 
     # -- instead of torch's
 
@@ -84,7 +84,7 @@ class CudaLanes:
             name, captured = self._event(event), self._capturing(stream)
             self._recorded.add(name)
             generation = 0 if captured else self._journal.generation(name)
-            noted = Event("record", self.name(stream), event=name, generation=generation, where=where())
+            noted = Event("record", self.name(stream), event=name, generation=generation, where=caller_lines())
             self._append(noted, captured)
 
     def _wait(self, original: Callable[..., None], event: Any, stream: Any = None) -> None:
@@ -92,36 +92,36 @@ class CudaLanes:
         known = not self._muted and self._known(event)
         original(event, stream)
         if known:
-            noted = Event("wait", self.name(stream), event=self._event(event), where=where())
+            noted = Event("wait", self.name(stream), event=self._event(event), where=caller_lines())
             self._append(noted, self._capturing(stream))
 
     def _wait_stream(self, original: Callable[..., None], stream: Any, other: Any) -> None:
         with self._mute():
             original(stream, other)
-        noted = Event("wait_lane", self.name(stream), other=self.name(other), where=where())
+        noted = Event("wait_lane", self.name(stream), other=self.name(other), where=caller_lines())
         self._append(noted, self._capturing(stream))
 
     def _ask_event(self, original: Callable[..., bool], event: Any) -> bool:
         done = original(event)
         if done and self._event(event) in self._recorded:
-            self._journal.waited(where(), event=self._event(event))
+            self._journal.waited(caller_lines(), event=self._event(event))
         return done
 
     def _block_for_event(self, original: Callable[..., None], event: Any) -> None:
         known = self._known(event)
         original(event)
         if known:
-            self._journal.waited(where(), event=self._event(event))
+            self._journal.waited(caller_lines(), event=self._event(event))
 
     def _ask_stream(self, original: Callable[..., bool], stream: Any) -> bool:
         done = original(stream)
         if done:
-            self._journal.waited(where(), other=self.name(stream))
+            self._journal.waited(caller_lines(), other=self.name(stream))
         return done
 
     def _block_for_stream(self, original: Callable[..., None], stream: Any) -> None:
         original(stream)
-        self._journal.waited(where(), other=self.name(stream))
+        self._journal.waited(caller_lines(), other=self.name(stream))
 
     def _block_for_all(self, original: Callable[..., None], device: Any = None) -> None:
         original(device)
@@ -129,7 +129,7 @@ class CudaLanes:
             index = torch.cuda.current_device()
         for key, lane in tuple(self._lanes.items()):
             if key[0] == index:
-                self._journal.waited(where(), other=lane)
+                self._journal.waited(caller_lines(), other=lane)
 
     def _capture_begin(self, original: Callable[..., None], graph: Any, *args: Any, **kwargs: Any) -> None:
         original(graph, *args, **kwargs)
@@ -149,7 +149,7 @@ class CudaLanes:
 
     def _replay(self, original: Callable[..., None], graph: Any) -> None:
         original(graph)
-        self._graphs.replay(graph, self.name(torch.cuda.current_stream()), where)
+        self._graphs.replay(graph, self.name(torch.cuda.current_stream()), caller_lines)
 
     # -- inside
 

@@ -11,9 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from warfence.check.events import HOST, Event
 from warfence.lanes import HostEvent, Work, WorkerLane
+from warfence_torch.callers import caller_lines
 from warfence_torch.watching.journal import Journal
 from warfence_torch.watching.patches import Patches
-from warfence_torch.watching.where import where
 
 STUCK_S = 10.0
 
@@ -61,7 +61,7 @@ class HostLanes:
 
     def _submit(self, original: Callable[..., None], lane: WorkerLane, work: Work, *, always: bool = False) -> None:
         self._lanes[id(lane)] = lane
-        slot = self._journal.reserve(self._name(lane), where())
+        slot = self._journal.reserve(self._name(lane), caller_lines())
         mode = self._make_mode()
 
         def inside() -> None:
@@ -76,12 +76,12 @@ class HostLanes:
 
     def _synchronize(self, original: Callable[..., None], lane: WorkerLane) -> None:
         original(lane)
-        self._journal.waited(where(), other=self._name(lane))
+        self._journal.waited(caller_lines(), other=self._name(lane))
 
     def _settle(self, original: Callable[..., bool], lane: WorkerLane, bound_s: float) -> bool:
         idle = original(lane, bound_s)
         if idle:
-            self._journal.waited(where(), other=self._name(lane))
+            self._journal.waited(caller_lines(), other=self._name(lane))
         return idle
 
     def _arm(self, original: Callable[..., int], event: HostEvent, launch: int) -> int:
@@ -91,7 +91,7 @@ class HostLanes:
     def _complete(self, original: Callable[..., None], event: HostEvent, generation: int) -> None:
         slot, name = self._journal.slot, self._journal.name(event, "event ")
         if (slot is not None or self._journal.on_host) and self._journal.generation_is_new(name, generation):
-            lane, place = (slot.lane, slot.where) if slot is not None else (HOST, where())
+            lane, place = (slot.lane, slot.where) if slot is not None else (HOST, caller_lines())
             self._journal.append(Event("record", lane, event=name, generation=generation, where=place))
         original(event, generation)
 
@@ -100,5 +100,5 @@ class HostLanes:
         reached = original(event, generation, *timeout)
         if reached:
             slot, name = self._journal.slot, self._journal.name(event, "event ")
-            self._journal.waited(slot.where if slot is not None else where(), name, generation=generation)
+            self._journal.waited(slot.where if slot is not None else caller_lines(), name, generation=generation)
         return reached

@@ -12,11 +12,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from warfence.check.events import HOST, Event
 from warfence_torch.accesses import accesses, key, tensors
+from warfence_torch.callers import caller_lines
 from warfence_torch.planting.stages import current_stage
 from warfence_torch.watching.cuda_lanes import CudaLanes
 from warfence_torch.watching.journal import Journal
 from warfence_torch.watching.memory import Memory
-from warfence_torch.watching.where import where
 
 # Operations on a device whose result has a size that the host must know: they end in a synchronisation.
 SIZED_BY_VALUE = {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive"}
@@ -74,7 +74,7 @@ class WatchMode(TorchDispatchMode):
             self._memory.leave_out(key(args[0]))
         touches, unseen = accesses(func, args, kwargs, out)
         if unseen:
-            self._journal.miss(f"Operation '{name}' at {where()}: {unseen}.")
+            self._journal.miss(f"Operation '{name}' at {caller_lines()}: {unseen}.")
         place, stage = "", name
         for kind, storage, begin, end, _ in touches:
             if storage in blocks:
@@ -83,7 +83,7 @@ class WatchMode(TorchDispatchMode):
                 cells = self._memory.cells(storage + begin, storage + end)
             for region, first, last in cells:
                 if not place:
-                    place, stage = where(), staged(name)
+                    place, stage = caller_lines(), staged(name)
                 event = Event(kind, HOST, 0, stage, region.name, first, last, where=place)
                 at_call = (
                     kind == "read" and device is not None and not region.device and self._at_call(storage, involved)

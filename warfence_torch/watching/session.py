@@ -13,13 +13,13 @@ from warfence.check.events import HOST, Event
 from warfence.check.log_file import Log, write_log
 from warfence.check.report import Report, check
 from warfence.errors import InputError
+from warfence_torch.callers import caller_lines
 from warfence_torch.watching.cuda_lanes import CudaLanes
 from warfence_torch.watching.host_lanes import HostLanes
 from warfence_torch.watching.journal import Journal
 from warfence_torch.watching.memory import Given, Memory
 from warfence_torch.watching.mode import WatchMode, staged
 from warfence_torch.watching.patches import Patches
-from warfence_torch.watching.where import where
 
 UNSEEN = (
     "An index or scatter counts as touching all of the tensor that it is applied to, and a strided view all from its first"
@@ -106,7 +106,7 @@ class Watch:
             raise InputError(
                 f"touch of '{name}': {kind} of cells [{begin}, {end}); a 'read' or 'write' within [0, {cells})"
             )
-        event = Event(kind, HOST, 0, staged("touch"), name, begin, end, where=where())
+        event = Event(kind, HOST, 0, staged("touch"), name, begin, end, where=caller_lines())
         self._mode.note(event, torch.cuda.current_device() if region.device else None)
 
     @property
