@@ -13,7 +13,7 @@ import torch
 
 import warfence.lanes
 
-FRAMES = 6
+FRAMES = 3
 _HERE = Path(__file__).parent
 _INSIDE = (str(Path(torch.__file__).parent), str(_HERE / "planting"), str(_HERE / "watching"), "<frozen")
 _PLUMBING = (warfence.lanes.__file__, contextlib.__file__, threading.__file__, functools.__file__)

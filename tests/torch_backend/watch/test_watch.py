@@ -59,7 +59,7 @@ def test_an_operation_is_named_with_its_stage_and_its_place_in_the_program() -> 
         table.sum()
     (event,) = log.log.events
     assert event.stage == "page_table/sum"
-    assert event.where.startswith("watch/test_watch.py:")
+    assert event.where.startswith("tests/torch_backend/watch/test_watch.py:")
     assert "in test_an_operation_is_named" in event.where
 
 
