@@ -19,6 +19,7 @@ def build_app() -> typer.Typer:
     from warfence.cli.demo import demo
     from warfence.cli.doctor import doctor
     from warfence.cli.explain import explain
+    from warfence.cli.explore import explore
     from warfence.cli.parity import parity
     from warfence.cli.serve import serve
 
@@ -28,7 +29,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (demo, serve, parity, boundary, audit, check, bench, explain, doctor):
+    for command in (demo, serve, parity, boundary, audit, check, explore, bench, explain, doctor):
         app.command()(command)
     app.add_typer(backends_group())
     return app

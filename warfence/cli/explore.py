@@ -1,0 +1,127 @@
+"""`warfence explore`: the verdict of scenario files, by exploring everything that host calls and waits permit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warfence.cli.exits import DONE, FAILED
+from warfence.cli.output import JsonFlag, print_json, print_table, say, screen
+from warfence.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warfence.scenarios.explore import Outcome
+    from warfence.scenarios.repair import Repaired
+
+
+def explore(
+    file: Annotated[str, typer.Argument(help="A .scenario file, or the name of a scenario of the catalogue.")] = "",
+    catalogue: Annotated[bool, typer.Option("--catalogue", help="Explore every scenario that warfence has.")] = False,
+    parameters: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=NUMBER", help="Another value of a parameter; repeatable.")
+    ] = None,
+    text: Annotated[bool, typer.Option("--text", help="Print the scenario in its normal form, and leave.")] = False,
+    rewrite: Annotated[bool, typer.Option("--format", help="Write the file in its normal form, and leave.")] = False,
+    pages: Annotated[Path | None, typer.Option(help="With --catalogue: write a page for each group here.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find every interleaving of a scenario that goes wrong, with a witness and the smallest wait that repairs it.
+
+    Exit status: 0 every verdict is as expected, 1 one is not, 2 a scenario that cannot be read.
+    """
+    from warfence.scenarios.explore import explore as explore_one
+    from warfence.scenarios.library import catalogue as all_scenarios
+    from warfence.scenarios.library import find
+    from warfence.scenarios.pages import write_pages
+    from warfence.scenarios.parse import read
+    from warfence.scenarios.repair import repair
+    from warfence.scenarios.report import document
+    from warfence.scenarios.text import text as normal
+
+    if bool(file) == catalogue:
+        raise InputError(f"{'a file and' if file else 'neither a file nor'} --catalogue; give one of the two")
+    if pages and not catalogue:
+        raise InputError("--pages is for the whole catalogue; give --catalogue, too")
+    if (text or rewrite) and catalogue:
+        raise InputError(f"{'--text' if text else '--format'} is for one file; give a file")
+    path = Path(file)
+    scenarios = all_scenarios() if catalogue else (read(path) if path.suffix or path.exists() else find(file),)
+    if text:
+        typer.echo(normal(scenarios[0]), nl=False)
+        raise typer.Exit(DONE)
+    if rewrite:
+        if not path.exists():
+            raise InputError(f"--format writes a file; '{file}' is a scenario of the catalogue, see --text")
+        _write(path, normal(scenarios[0]))
+        raise typer.Exit(DONE)
+    if pages:
+        say(screen(quiet=as_json), f"{len(write_pages(pages))} pages in {pages}")
+    outcomes = [explore_one(one, _values(parameters or [])) for one in scenarios]
+    repairs = [repair(one, _values(parameters or [])) for one in outcomes]
+    if as_json:
+        print_json(_document(outcomes, [document(*both) for both in zip(outcomes, repairs, strict=True)]))
+    elif catalogue:
+        _print_all(screen(), outcomes, repairs)
+    else:
+        _print_one(screen(), outcomes[0], repairs[0])
+    raise typer.Exit(DONE if all(one.expected for one in outcomes) else FAILED)
+
+
+def _values(parameters: list[str]) -> dict[str, int]:
+    values = {}
+    for one in parameters:
+        name, _, number = one.partition("=")
+        if not number.lstrip("-").isdecimal():
+            raise InputError(f"--set '{one}'; give a parameter and a whole number, such as --set N=5")
+        values[name] = int(number)
+    return values
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror}); give a file of your own") from error
+
+
+def _document(outcomes: list[Outcome], documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """What all verdicts say together, and each of them."""
+    wrong = [one for one in outcomes if one.scenario.expect == "bad"]
+    found = [one for one in outcomes if one.verdict == "bad"]
+    both = sum(one.expected for one in found)
+    return {
+        "scenarios": len(outcomes),
+        "as_expected": sum(one.expected for one in outcomes),
+        "recall": both / len(wrong) if wrong else None,
+        "precision": both / len(found) if found else None,
+        "outcomes": documents,
+    }
+
+
+def _print_all(console: Console, outcomes: list[Outcome], repairs: list[Repaired | None]) -> None:
+    rows = [(one.scenario.group, one.scenario.id, one.scenario.expect, one.verdict) for one in outcomes]
+    print_table("catalogue", ("group", "scenario", "expected", "verdict"), rows, console)
+    for outcome, repaired in zip(outcomes, repairs, strict=True):
+        if not outcome.expected:
+            _print_one(console, outcome, repaired)
+    agreed = sum(one.expected for one in outcomes)
+    say(console, f"{len(outcomes)} scenarios, {agreed} verdicts as expected, {len(outcomes) - agreed} not")
+
+
+def _print_one(console: Console, outcome: Outcome, repaired: Repaired | None) -> None:
+    from warfence.scenarios.report import headline, interleaving, sentences
+
+    say(console, headline(outcome))
+    say(console, f"{outcome.scenario.title} ({outcome.scenario.source})")
+    lanes, rows = interleaving(outcome)
+    if rows:
+        say(console)
+        print_table("interleaving, from top to bottom", lanes, rows, console)
+    for sentence in sentences(outcome, repaired):
+        say(console, sentence)
+    many = f"{outcome.traces} order{'s' if outcome.traces != 1 else ''}"
+    say(console, f"{many} of host calls, steps of the trace shown: {len(outcome.order.steps)}")
