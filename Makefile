@@ -8,7 +8,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check clean
+.PHONY: help venv demo test check docs clean
 
 help: ## Print this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -17,7 +17,7 @@ venv: $(STAMP) ## Set up .venv (nothing to do while pyproject.toml and constrain
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[torch,jax,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[torch,jax,dev,docs]'
 	touch $@
 
 demo: $(STAMP) ## Serve one workload on both backends and compare their tokens
@@ -34,6 +34,9 @@ check: $(STAMP) ## Lint, formatting and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+docs: $(STAMP) ## Build the site into docs/_build/html: runs every lesson, checks every internal link; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -E -q -b html docs docs/_build/html
 
 clean: ## Remove the environment, the caches and what a build left
 	rm -rf $(VENV) .pytest_cache .hypothesis .ruff_cache .mypy_cache dist build docs/_build
