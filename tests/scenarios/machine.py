@@ -64,6 +64,8 @@ def _moves(state: State, calls: list[list[Op]], names: list[str], found: set[str
     for number, (name, ops) in enumerate(zip(names, calls, strict=True)):
         if state.at[number] < len(ops) and not queues.get(name):
             op = ops[state.at[number]]
+            if op.kind == "receives" and op.mailbox not in dict(state.boxes):
+                continue
             at = tuple(one + (place == number) for place, one in enumerate(state.at))
             if op.kind == "publishes" and op.mailbox in dict(state.boxes):
                 found.add("error")

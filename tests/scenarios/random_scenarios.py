@@ -38,6 +38,7 @@ BOXES = [
     st.builds("host clears box\nhost publishes {} to box".format, EVENTS),
     st.builds("{} takes box else lane {}".format, LANES, LANES),
     st.builds("{} takes box".format, LANES),
+    st.just("host receives box"),
 ]
 
 
@@ -46,6 +47,18 @@ def programs(sentences: list[st.SearchStrategy[str]], longest: int) -> st.Search
     return st.lists(st.one_of(sentences), min_size=2, max_size=longest).map(
         lambda lines: HEAD + "\n".join(lines) + "\n"
     )
+
+
+def fenced(longest: int) -> st.SearchStrategy[str]:
+    """Programs without races: each access waits for all other lanes, in any order, often too much and often by detours."""
+
+    def access(lane: str, others: list[str], touch: str) -> str:
+        verb = "syncs" if lane == "host" else "waits"
+        return "\n".join([*(f"{lane} {verb} lane {other}" for other in others if other != lane), f"{lane} {touch}"])
+
+    lanes = st.sampled_from(["A", "B", "C", "host"])
+    body = st.lists(st.builds(access, lanes, st.permutations("ABC"), ACCESS), min_size=2, max_size=longest)
+    return body.map(lambda lines: HEAD + "\n".join(lines) + "\n")
 
 
 def threaded(longest: int) -> st.SearchStrategy[str]:

@@ -12,7 +12,7 @@ from warfence.scenarios.explore import explore
 from warfence.scenarios.library import catalogue, find
 from warfence.scenarios.log import log
 from warfence.scenarios.pages import pages
-from warfence.scenarios.program import GROUPS, Declare, Scenario
+from warfence.scenarios.program import GROUPS, Declare, Scenario, Thread
 from warfence.scenarios.repair import repair
 from warfence.scenarios.text import text
 
@@ -25,13 +25,13 @@ double-donation donation-hold donation-refused zombie-row zeroing wrong-stream v
 failed-snapshot
 """
 FINDINGS = {"bad": "race", "cycle": "wait-cycle", "over": "over-fencing"}
-NO_WAIT_REPAIRS = {"stale-static", "second-thread"}
+NO_WAIT_REPAIRS = {"stale-static", "unlocked-writer"}
 
 
 def plain(scenario: Scenario) -> bool:
     """Whether an event log says everything: one host thread, no handles, no read that names a launch."""
-    return scenario.id not in NO_WAIT_REPAIRS | {"threads-apart"} and not any(
-        isinstance(one, Declare) and one.kind == "array" for one in scenario.body
+    return scenario.id != "stale-static" and not any(
+        isinstance(one, Thread) or (isinstance(one, Declare) and one.kind == "array") for one in scenario.body
     )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
 from tests.scenarios import machine
-from tests.scenarios.random_scenarios import BOUND, BOXES, HOST, programs
+from tests.scenarios.random_scenarios import BOUND, BOXES, HOST, fenced, programs
 from warfence.errors import InputError
 from warfence.scenarios import explore as module
 from warfence.scenarios.explore import explore
 from warfence.scenarios.library import find
+from warfence.scenarios.order import Order, conflicts
 from warfence.scenarios.parse import parse
 from warfence.scenarios.repair import repair
 from warfence.scenarios.report import interleaving, sentences
@@ -38,6 +41,19 @@ def test_a_witness_is_permitted_and_reverses_the_pair_and_the_repair_holds(writt
         again = parse(text(repaired.scenario))
         assert again == repaired.scenario
         assert machine.verdict(again) == "ok"
+
+
+@given(fenced(8))
+@settings(max_examples=60)
+def test_a_wait_that_binds_as_early_as_was_said_still_orders_every_conflict(written: str) -> None:
+    outcome = explore(parse(written))
+    for late in outcome.late:
+        joins = () if late.needed is None else (late.needed,)
+        steps = list(outcome.order.steps)
+        wait = steps[late.step]
+        steps[wait.id] = replace(wait, joins=joins, after=tuple({*wait.after} - {late.upto} | {*joins}))
+        order = Order(steps)
+        assert all(order.before(*pair) for pair in conflicts(order))
 
 
 def test_the_witness_of_a_late_read_is_four_steps() -> None:
@@ -85,7 +101,7 @@ def test_a_late_wait_says_where_it_could_be_and_what_it_costs() -> None:
 
 
 def test_a_wait_that_no_conflict_needs_is_to_be_left_out() -> None:
-    outcome = explore(find("useless-wait"))
+    outcome = explore(find("drain-each-step"))
     assert outcome.late[0].needed is None
     assert sentences(outcome, None)[-1] == "earlier: no conflict needs this wait; leave it out"
 
@@ -149,6 +165,22 @@ def test_host_threads_that_share_nothing_have_one_order_and_those_that_do_have_a
     assert explore(parse(HEADER + shared)).traces == 70  # 8 choose 4
 
 
+def test_a_thread_that_receives_what_never_comes_stands() -> None:
+    outcome = explore(parse(HEADER + "A reads t[0]\nthread other {\nhost receives box\nB writes t[0]\n}\n"))
+    assert (outcome.verdict, outcome.traces) == ("cycle", 1)
+    assert "other stands at line 14: receives box" in outcome.reason
+
+
+def test_the_name_of_a_block_that_was_handed_on_is_dead() -> None:
+    body = "A allocates x[4]\nhost frees x\nA allocates y[4] at x\nA writes x\n"
+    assert explore(parse(HEADER + body)).verdict == "error"
+
+
+def test_the_result_of_a_donation_is_there_when_its_executable_is_done() -> None:
+    body = "array h[4]\nlaunch 1 on A {\ndonates h[1]\nwrites t[0]\n}\nB reads h[1], writes t[0]\n"
+    assert explore(parse(HEADER + body)).verdict == "ok"
+
+
 def test_too_many_orders_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_TRACES", 8)
     body = "repeat i in 1..4 {\nchoose {\nA reads t[0]\n} or {\nA reads t[1]\n}\n}\n"
@@ -158,7 +190,7 @@ def test_too_many_orders_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pairs_count_neighbours_and_not_the_square_of_the_length() -> None:
     scenario = find("ring-stream-wait")
-    counts = [len(module.conflicts(explore(scenario, {"N": steps}).order)) for steps in (10, 20, 40)]
+    counts = [len(conflicts(explore(scenario, {"N": steps}).order)) for steps in (10, 20, 40)]
     assert counts == [19, 39, 79]
 
 

@@ -80,7 +80,7 @@ calls = st.one_of(
     st.builds(Call, H, st.sampled_from(["syncs", "polls"]), event=events),
     st.builds(Call, H, st.just("syncs"), other=lanes),
     st.builds(Call, H, st.just("publishes"), event=events, mailbox=st.just("box")),
-    st.builds(Call, H, st.just("clears"), mailbox=st.just("box")),
+    st.builds(Call, H, st.sampled_from(["clears", "receives"]), mailbox=st.just("box")),
     st.builds(Call, H, st.just("frees"), memory=st.just("x")),
     st.builds(Call, H, st.sampled_from(["views", "drops"]), memory=st.just("h")),
     st.builds(Call, H, st.just("keeps"), memory=st.just("h"), new=st.just(Declared("old"))),

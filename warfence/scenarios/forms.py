@@ -39,6 +39,7 @@ _TEXTS = (
     "host polls EVENT",
     "host publishes EVENT to MAILBOX",
     "host clears MAILBOX",
+    "host receives MAILBOX",
     "host frees MEMORY",
     "host views MEMORY",
     "host drops MEMORY",

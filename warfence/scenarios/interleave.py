@@ -35,14 +35,15 @@ def _go_on(
 ) -> Iterator[list[Op]]:  # fmt: skip
     at, made = at[:], made[:]
     for thread, ops in enumerate(calls):
-        while at[thread] < len(ops) and not shared[thread][at[thread]]:
+        while at[thread] < len(ops) and not shared[thread][at[thread]] and not _stands(ops[at[thread]], made):
             made.append(ops[at[thread]])
             at[thread] += 1
     ready = [thread for thread, ops in enumerate(calls) if at[thread] < len(ops)]
-    if not ready:
-        yield made
+    moving = [thread for thread in ready if not _stands(calls[thread][at[thread]], made)]
+    if not moving:  # done, or all that are left stand
+        yield [*made, *(op for thread in ready for op in calls[thread][at[thread] :])]
     tried: dict[int, Uses] = dict(asleep)
-    for thread in ready:
+    for thread in moving:
         if thread in asleep:
             continue
         mine = uses[thread][at[thread]]
@@ -51,6 +52,14 @@ def _go_on(
         moved[thread] += 1
         yield from _go_on(calls, uses, shared, moved, [*made, calls[thread][at[thread]]], sleeping)
         tried[thread] = mine
+
+
+def _stands(op: Op, made: Sequence[Op]) -> bool:
+    """Whether a thread stands at this call, because it receives from an empty mailbox."""
+    if op.kind != "receives":
+        return False
+    last = next((one.kind for one in reversed(made) if one.mailbox == op.mailbox), "")
+    return last != "publishes"
 
 
 def _uses(op: Op) -> Uses:

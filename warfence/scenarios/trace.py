@@ -20,7 +20,7 @@ from warfence.scenarios.program import HOST
 class Step:
     """One step that a lane or a host thread executes. Its id is its place in the order of the calls.
 
-    kind: access (also allocations and donations), records, waits, awaits, syncs, polls, takes, publishes, clears.
+    kind: access (also allocations and donations), records, waits, awaits, syncs, polls, takes, publishes, clears, receives.
     call: the place of its call in `Trace.ops`. after: ids that it is directly behind. joins: those of them that a wait,
     a mailbox or a handle brought. event, other: what a wait is for; of a take, what the mailbox held.
     """
@@ -41,7 +41,7 @@ class Step:
     other: str = ""
     mailbox: str = ""
     number: int = 0
-    needs: int = 0  # of an await the record's number
+    needs: int = 0  # of an await the record's number; 1 where a thread receives what never comes
 
     @property
     def title(self) -> str:
@@ -52,8 +52,8 @@ class Step:
         if self.kind == "takes":
             held = self.event or (f"empty, so lane {self.other}" if self.other else "empty")
             return f"takes {self.mailbox} ({held})"
-        if self.kind in ("publishes", "clears"):
-            return f"{self.kind} {self.event + ' to ' if self.event else ''}{self.mailbox}"
+        if self.kind in ("publishes", "clears", "receives"):
+            return f"{self.kind} {f'{self.event} to ' if self.event else ''}{self.mailbox}"
         what = self.event or f"lane {self.other}"
         return f"{self.kind} {what}" + (f" record {self.needs}" if self.needs else "")
 
@@ -107,7 +107,7 @@ class Trace:
                 self._wait(op, op.event, op.other)
             case "awaits":
                 self._step(op, event=op.event, needs=op.number)
-            case "publishes" | "takes" | "clears":
+            case "publishes" | "takes" | "clears" | "receives":
                 self._mailbox(op)
             case _:
                 self._memory(op)
@@ -120,7 +120,7 @@ class Trace:
                 if step.needs <= len(records):
                     record = records[step.needs - 1]
                     self.steps[step.id] = replace(step, after=(*step.after, record), joins=(record,))
-                else:
+                elif step.kind == "awaits":
                     self.unbound.append(step.id)
 
     def _executable(self, op: Op, part: Sequence[Op], launch: int) -> None:
@@ -134,9 +134,12 @@ class Trace:
             else:
                 self._access(op, inner, launch, joins)
             joins = []
-        for array in held.values():
-            if array.alive:
-                array.holders.append(len(self.steps) - 1)
+        last = len(self.steps) - 1
+        for name, old in held.items():
+            array = self._arrays[name]
+            array.holders.append(last)
+            if array is not old:
+                array.defined = last  # a donation's result is there when its executable is done
 
     def _access(self, op: Op, inner: Op, launch: int, joins: list[int]) -> None:
         reaches: list[Reach] = []
@@ -168,7 +171,6 @@ class Trace:
             waited = [*old.holders, *([] if old.defined is None else [old.defined])]
             old.alive = False
         self._arrays[reach.memory] = new
-        new.holders.append(number)
         return waited
 
     def _alive(self, op: Op, name: str) -> _Array:
@@ -183,6 +185,7 @@ class Trace:
             if op.memory not in self._freed:
                 raise Refused(op, f"the block '{op.memory}' is in use; free it before it is handed out again")
             memory = self._freed.pop(op.memory)
+            del self._blocks[op.memory]
         elif name in self._blocks:
             self._made += 1
             memory = f"{name}, block {self._made}"
@@ -222,6 +225,9 @@ class Trace:
         self._mailboxes.pop(op.mailbox, None)
         if op.kind == "clears":
             self._step(op, mailbox=op.mailbox)
+            return
+        if op.kind == "receives":  # with nothing to come the thread stands, as at an await of no record
+            self._step(op, joins=[held[1]] if held else [], mailbox=op.mailbox, needs=0 if held else 1)
             return
         if held and op.thread != self.steps[held[1]].lane:
             self._step(replace(op, lane=HOST, kind="clears"), joins=[held[1]], mailbox=op.mailbox)
