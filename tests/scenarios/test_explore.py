@@ -165,6 +165,14 @@ def test_host_threads_that_share_nothing_have_one_order_and_those_that_do_have_a
     assert explore(parse(HEADER + shared)).traces == 70  # 8 choose 4
 
 
+def test_a_long_program_behind_a_hand_over_has_one_order() -> None:
+    calls = "repeat i in 1..1500 {{\nA {} t[{}]\n}}\n"
+    body = calls.format("reads", 0) + "A records e\nhost publishes e to box\n"
+    body += "thread other {\nhost receives box\nB waits e\nB writes t[0]\n" + calls.format("writes", 1) + "}\n"
+    outcome = explore(parse(HEADER + body))
+    assert (outcome.verdict, outcome.traces) == ("ok", 1)
+
+
 def test_a_thread_that_receives_what_never_comes_stands() -> None:
     outcome = explore(parse(HEADER + "A reads t[0]\nthread other {\nhost receives box\nB writes t[0]\n}\n"))
     assert (outcome.verdict, outcome.traces) == ("cycle", 1)

@@ -22,10 +22,14 @@ def orders(threads: Mapping[str, Sequence[Op]]) -> Iterator[list[Op]]:
         return
     calls = [list(ops) for ops in threads.values()]
     uses = [list(map(_uses, ops)) for ops in calls]
-    shared = [
-        [any(_depend(one, other) for far, others in enumerate(uses) if far != at for other in others) for one in mine]
-        for at, mine in enumerate(uses)
-    ]
+    shared = []
+    for at, mine in enumerate(uses):
+        others = [one for far, theirs in enumerate(uses) if far != at for one in theirs]
+        together = (
+            frozenset[str]().union(*(one[0] for one in others)),
+            frozenset[str]().union(*(one[1] for one in others)),
+        )
+        shared.append([_depend(one, together) for one in mine])
     yield from _go_on(calls, uses, shared, [0] * len(calls), [], {})
 
 
@@ -34,12 +38,20 @@ def _go_on(
     at: list[int], made: list[Op], asleep: dict[int, Uses],
 ) -> Iterator[list[Op]]:  # fmt: skip
     at, made = at[:], made[:]
-    for thread, ops in enumerate(calls):
-        while at[thread] < len(ops) and not shared[thread][at[thread]] and not _stands(ops[at[thread]], made):
-            made.append(ops[at[thread]])
-            at[thread] += 1
-    ready = [thread for thread, ops in enumerate(calls) if at[thread] < len(ops)]
-    moving = [thread for thread in ready if not _stands(calls[thread][at[thread]], made)]
+    while True:
+        for thread, ops in enumerate(calls):
+            while at[thread] < len(ops) and not shared[thread][at[thread]] and not _stands(ops[at[thread]], made):
+                made.append(ops[at[thread]])
+                at[thread] += 1
+        ready = [thread for thread, ops in enumerate(calls) if at[thread] < len(ops)]
+        moving = [thread for thread in ready if not _stands(calls[thread][at[thread]], made)]
+        if len(moving) != 1 or moving[0] in asleep:
+            break
+        only = moving[0]
+        mine = uses[only][at[only]]
+        asleep = {other: one for other, one in asleep.items() if not _depend(one, mine)}
+        made.append(calls[only][at[only]])
+        at[only] += 1
     if not moving:  # done, or all that are left stand
         yield [*made, *(op for thread in ready for op in calls[thread][at[thread] :])]
     tried: dict[int, Uses] = dict(asleep)
@@ -89,3 +101,8 @@ def _uses(op: Op) -> Uses:
 def _depend(one: Uses, other: Uses) -> bool:
     (changes, looks), (others, seen) = one, other
     return not (changes.isdisjoint(others) and changes.isdisjoint(seen) and looks.isdisjoint(others))
+
+
+def dependent(one: Op, other: Op) -> bool:
+    """Whether the order of two calls of different threads can make a difference."""
+    return _depend(_uses(one), _uses(other))
