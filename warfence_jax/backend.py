@@ -27,6 +27,7 @@ from warfence_jax.found import boundary_of
 from warfence_jax.lanes import JaxLane
 from warfence_jax.segments import cut
 from warfence_jax.tables import Tables
+from warfence_jax.timing import JaxTimer
 from warfence_jax.tokens import Joints
 
 TABLES = ("donated", "aliased", "copied")
@@ -62,6 +63,7 @@ class JaxBackend:
         self._clock = Clock()
         self._lanes: dict[str, JaxLane] = {}
         self._gates: list[HostGates] = []
+        self._timer: JaxTimer | None = None
         self._tables: Tables | None = None
         self._params: dict[str, Array] = {}
         self.state: dict[str, Array] = {}
@@ -137,7 +139,13 @@ class JaxBackend:
         lane.after(
             lambda: [executable.compiled for executable in executables]
         )  # so that who waits for the lane waits for it
-        return JaxForward(program, lane, self._tables, self.state, executables, marker_after, gates, self._clock)
+        make = JaxForward if self._timer is None else self._timer.forward
+        return make(program, lane, self._tables, self.state, executables, marker_after, gates, self._clock)
+
+    def time_stages(self) -> JaxTimer:
+        """Implements `warfence.timeline.times.TimesStages`."""
+        self._timer = JaxTimer()
+        return self._timer
 
     def state_to_host(self, name: str) -> np.ndarray:
         self.lane(FORWARD).synchronize()
@@ -162,6 +170,8 @@ class JaxBackend:
         for lane in self._lanes.values():
             lane.close()
         self._clock.close()
+        if self._timer is not None:
+            self._timer.close()
 
     def _open_gates(self) -> None:
         for gates in self._gates:

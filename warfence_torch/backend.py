@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,8 +23,11 @@ from warfence_torch.found import boundary_of
 from warfence_torch.fresh import FreshStaging
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, distinct_stream
 from warfence_torch.latency import barrier_latency_us
+from warfence_torch.profiling import profiled
 from warfence_torch.staging import PinnedRing
 from warfence_torch.tables import CudaTables, HostTables, make_arrays
+from warfence_torch.timing_cuda import CudaTimer
+from warfence_torch.timing_host import HostTimer
 
 DEVICES = ("cpu", "cuda")
 STAGING: dict[str, type[PinnedRing | FreshStaging]] = {"ring": PinnedRing, "fresh": FreshStaging}
@@ -56,6 +61,7 @@ class TorchBackend:
         self._tables: HostTables | CudaTables | None = None
         self._params: dict[str, Tensor] = {}
         self._state: dict[str, Tensor] = {}
+        self._timer: HostTimer | CudaTimer | None = None
         self._pool = torch.cuda.graph_pool_handle() if device == "cuda" else None
         markers = self.make_read_done_marker() is not None
         reasons = {} if markers else {"external_markers": NO_EXTERNAL_EVENTS if external_markers else "switched off"}
@@ -113,9 +119,23 @@ class TorchBackend:
         fixed, lane = self._fixed(), self.lane(FORWARD)
         self.compilations += 1
         if isinstance(lane, CudaLane):
+            if isinstance(self._timer, CudaTimer):
+                make_marker = self.make_read_done_marker if marker_after is not None else lambda: None
+                return self._timer.forward(program, lane, fixed, make_marker, marker_after, gated, self._pool)
             source = marker if isinstance(marker, CudaEventSource) else None
             return CudaForward(program, lane, fixed, source, marker_after, gated, self._pool, self._make_staging)
+        if isinstance(self._timer, HostTimer):
+            return self._timer.forward(program, lane, fixed, marker_after if marker else None, gated)
         return HostForward(program, lane, fixed, marker_after if marker else None, gated)
+
+    def time_stages(self) -> HostTimer | CudaTimer:
+        """Implements `warfence.timeline.times.TimesStages`."""
+        self._timer = CudaTimer() if self.device == "cuda" else HostTimer()
+        return self._timer
+
+    def profiled(self, path: Path) -> AbstractContextManager[None]:
+        """Implements `warfence.timeline.times.Profiles`."""
+        return profiled(path)
 
     def barrier_latency_us(
         self, program: ForwardProgram, marker_after: str, batch: Batch, launches: Iterator[int], rounds: int

@@ -93,19 +93,22 @@ class CudaForward:
         """A segment of a region on the current stream. Warm-up runs plant nothing and pass no gate."""
         stream = torch.cuda.current_stream()
         for step in steps:
-            if step.stage is not None:
-                try:
-                    bind(step.stage, self._fixed, KERNELS)(self._workspace)
-                except RuntimeError as error:
-                    raise StageError(0, step.name, error) from error
-            elif capturing and step.kind == "marker" and self._marker_source is not None:
-                self._marker_source.event.record(stream)
-            elif capturing and self.gates is not None:
-                self.gates.capture(step.name, stream)
+            self._step(step, stream, capturing)
         if region is Region.TAIL:
             outputs = [(n, self._workspace[n]) for n in self.program.outputs]
             self._output_kinds = [(n, tuple(t.shape), t.is_floating_point()) for n, t in outputs]
             self._out = torch.cat([t.reshape(-1).view(torch.int32) for _, t in outputs])
+
+    def _step(self, step: Step, stream: torch.cuda.Stream, capturing: bool) -> None:
+        if step.stage is not None:
+            try:
+                bind(step.stage, self._fixed, KERNELS)(self._workspace)
+            except RuntimeError as error:
+                raise StageError(0, step.name, error) from error
+        elif capturing and step.kind == "marker" and self._marker_source is not None:
+            self._marker_source.event.record(stream)
+        elif capturing and self.gates is not None:
+            self.gates.capture(step.name, stream)
 
     def _warm_up(self) -> None:
         stream = self._lane.stream

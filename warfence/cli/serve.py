@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warfence.cli import serve_options as given
 from warfence.cli.output import JsonFlag, print_json
+from warfence.cli.serve_timeline import TimelineFile, check_timeline
 from warfence.cli.serve_watch import Watch, check_watch, judged, session
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def serve(
     block: given.Block = None,
     out: given.Out = None,
     watch: Watch = None,
+    timeline: TimelineFile = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Serve prompts and show the texts as they come, then what the fence did.
@@ -65,7 +67,8 @@ def serve(
         temperature=temperature, top_p=top_p, seed=seed, out=out,
     )  # fmt: skip
     check_watch(watch)
-    found = carry_out(options, as_json, watch)
+    check_timeline(timeline, watch)
+    found = carry_out(options, as_json, watch, timeline)
     if as_json:
         print_json(found)
     if found["compilations"]["after"]:
@@ -74,7 +77,7 @@ def serve(
         raise CheckFailed(f"{found['compilations']['after']} programs were compiled after warm-up; please report it")
 
 
-def carry_out(options: ServeOptions, as_json: bool, log: Path | None) -> dict[str, Any]:
+def carry_out(options: ServeOptions, as_json: bool, log: Path | None, timeline: Path | None = None) -> dict[str, Any]:
     """Serve and return the report; print for people what belongs to it, unless it is printed as JSON."""
     from warfence.cli.output import screens
     from warfence.cli.summary import print_summary
@@ -85,21 +88,21 @@ def carry_out(options: ServeOptions, as_json: bool, log: Path | None) -> dict[st
     job = prepare(options)
     console, bars = screens(as_json)
     if options.hazard:
-        return _hazard(job, console, bars, log)
+        return _hazard(job, console, bars, log, timeline)
     requests = job.workload.requests()
     with (
         keeping(job, requests),
         watch(job, bars, options.backend, show_texts=not as_json) as watcher,
-        session(job, watcher, log) as warm,
+        session(job, watcher, log, timeline) as warm,
     ):
         _announce(console, job)
         outcome = warm.serve(requests)
     report = run_report(job, outcome)
     print_summary(console, report)
-    return report if log is None else report | {"watch": judged(console, log)}
+    return report | _written(console, log, timeline)
 
 
-def _hazard(job: Job, console: Console, bars: Console, log: Path | None) -> dict[str, Any]:
+def _hazard(job: Job, console: Console, bars: Console, log: Path | None, timeline: Path | None) -> dict[str, Any]:
     """The serial twin, then the same without a fence in the worst order; exit status 0, for it is a demonstration."""
     from warfence.cli.output import prose, say
     from warfence.cli.summary import print_hazard, print_summary
@@ -111,7 +114,7 @@ def _hazard(job: Job, console: Console, bars: Console, log: Path | None) -> dict
     with (
         keeping(job, requests),
         watch(job, bars, job.options.backend, show_texts=False) as watcher,
-        session(job, watcher, log) as warm,
+        session(job, watcher, log, timeline) as warm,
     ):
         _announce(console, job)
         say(console, "First the serial twin: it overlaps nothing, so its texts are right.")
@@ -122,7 +125,17 @@ def _hazard(job: Job, console: Console, bars: Console, log: Path | None) -> dict
     report = run_report(job, outcome) | {"hazard": hazard.to_json()}
     print_hazard(console, job, hazard)
     print_summary(console, report, title="Summary of the run without a fence")
-    return report if log is None else report | {"watch": judged(console, log)}
+    return report | _written(console, log, timeline)
+
+
+def _written(console: Console, log: Path | None, timeline: Path | None) -> dict[str, Any]:
+    """What the log says, and where the timeline is; both only where they were wanted."""
+    from warfence.cli.output import say
+
+    if timeline is not None:
+        say(console, f"Written: {timeline}; open it in https://ui.perfetto.dev or chrome://tracing")
+    watched = {} if log is None else {"watch": judged(console, log)}
+    return watched if timeline is None else watched | {"timeline": str(timeline)}
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import typer
 
 from warfence.cli.output import say
 from warfence.cli.serve_options import HOW
+from warfence.cli.serve_timeline import timed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,8 +37,11 @@ def check_watch(log: Path | None) -> None:
 
 
 @contextmanager
-def session(job: Job, watcher: Watcher, log: Path | None) -> Iterator[Session]:
-    """`warfence.serve.session.session`, on a recorded backend where a log is wanted. The log is whole afterwards."""
+def session(job: Job, watcher: Watcher, log: Path | None, timeline: Path | None) -> Iterator[Session]:
+    """`warfence.serve.session.session`, on a recorded backend where a log is wanted. The log is whole afterwards.
+
+    timeline: likewise, on a backend that notes its times.
+    """
     from warfence.check.log_file import LogWriter
     from warfence.check.recording import Recorded, unseen
     from warfence.engine import Engine
@@ -45,6 +49,10 @@ def session(job: Job, watcher: Watcher, log: Path | None) -> Iterator[Session]:
     from warfence.serve.session import session as plain
     from warfence.serve.start import one_thread_for_small, open_backend
 
+    if timeline is not None:
+        with timed(job, watcher, timeline) as warm:
+            yield warm
+        return
     if log is None:
         with plain(job, watcher) as warm:
             yield warm

@@ -32,6 +32,7 @@ from warfence.testing.strict.launch import frozen, poison
 from warfence.testing.strict.log import LogEntry
 from warfence.testing.strict.machine import ADVERSARIES, Machine
 from warfence.testing.strict.tables import StrictTables
+from warfence.testing.strict.timing import StrictTimer
 
 LANES = (SCHEDULE, FORWARD, PLAN)
 
@@ -117,6 +118,10 @@ class StrictBackend:
         lane = self.lane(FORWARD)
         self.compilations += 1
         return StrictForward(program, self._machine, lane.queue, fixed, self._kernels, marker, gated)
+
+    def time_stages(self) -> StrictTimer:
+        """Implements `warfence.timeline.times.TimesStages`."""
+        return StrictTimer(self._machine)
 
     def state_to_host(self, name: str) -> np.ndarray:
         if name not in self._state:

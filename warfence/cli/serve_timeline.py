@@ -1,0 +1,47 @@
+"""`warfence serve --timeline FILE`: the same run on a backend that notes its times, and a timeline of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warfence.cli.serve_options import HOW
+
+if TYPE_CHECKING:
+    from warfence.serve.job import Job
+    from warfence.serve.session import Session, Watcher
+
+TimelineFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--timeline", help="Write what ran when as Trace Event JSON (ui.perfetto.dev, chrome://tracing).",
+        rich_help_panel=HOW,
+    ),
+]  # fmt: skip
+
+
+def check_timeline(timeline: Path | None, log: Path | None) -> None:
+    """InputError when no file can be written there, or when the run is watched as well. Before anything else is done."""
+    from warfence.cli.trace import check_file
+    from warfence.errors import InputError
+
+    check_file("--timeline", timeline)
+    if timeline is not None and log is not None:
+        raise InputError(
+            "--timeline and --watch each put something of their own around the backend; give one of the two"
+        )
+
+
+@contextmanager
+def timed(job: Job, watcher: Watcher, path: Path) -> Iterator[Session]:
+    """`warfence.serve.session.session`, with a timeline written at the end of what was served without a failure."""
+    from warfence.cli.trace import write_timelines
+    from warfence.timeline.run import traced
+
+    with traced(job, watcher, job.options.engine()) as run:
+        yield run.session
+        write_timelines("--timeline", path, run.timeline())

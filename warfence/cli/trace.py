@@ -1,0 +1,138 @@
+"""`warfence trace`: a few steps as a timeline, for a trace viewer and as a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warfence.attention import KINDS
+from warfence.cli.output import JsonFlag
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warfence.timeline.model import Timeline
+
+DEFAULT_OUT = Path("trace.json")
+
+
+def trace(
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(help="torch, jax, strict (virtual time), or pkg.mod:attr; may be repeated.", show_default="torch"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.")] = "cpu",
+    fence: Annotated[str, typer.Option(help="fine, coarse, self or off; off holds nothing back.")] = "fine",
+    attention: Annotated[str, typer.Option(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.")] = "captured",
+    spec: Annotated[str, typer.Option(help="none, ngram, dflash, eagle, or a plug-in's name.")] = "none",
+    tables: Annotated[
+        str | None, typer.Option(help="jax: donated or aliased.", show_default="donated; aliased without a fence")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Decoding steps to keep.", min=1, max=1000)] = 2,
+    out: Annotated[Path, typer.Option(help="Trace Event JSON: open it in ui.perfetto.dev or chrome://tracing.")] = DEFAULT_OUT,
+    svg: Annotated[Path | None, typer.Option(help="The first of the steps as a picture.")] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="torch alone: run under torch.profiler, and lay the timeline over its trace.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:  # fmt: skip
+    """Run a few steps of the shipped model and show what ran when: lanes, stages, waits, writes, the read boundary.
+
+    Several backends come one above the other, with the boundary of their first step at the same place.
+    """
+    from warfence.cli.output import print_json, say, screens
+    from warfence.errors import InputError
+    from warfence.timeline.told import document
+
+    names = list(dict.fromkeys(backend or ["torch"]))
+    if profile and len(names) > 1:
+        raise InputError("--profile lays one timeline over one profile; give one --backend")
+    for option, path in (("--out", out), ("--svg", svg)):
+        check_file(option, path)
+    console, _ = screens(as_json)
+    with TemporaryDirectory() as folder:
+        profiled = Path(folder) / "profile.json" if profile else None
+        made = [_traced(name, device, fence, attention, spec, tables, steps, profiled) for name in names]
+        write_timelines("--out", out, *made, profile=profiled)
+    if svg is not None:
+        _draw(svg, made)
+    if as_json:
+        print_json({"out": str(out), "svg": str(svg) if svg else None, "timelines": [document(t) for t in made]})
+    for timeline in made:
+        _tell(console, timeline)
+    say(console, f"Written: {out}; open it in https://ui.perfetto.dev or chrome://tracing")
+    if svg is not None:
+        say(console, f"Written: {svg}")
+
+
+def check_file(option: str, path: Path | None) -> None:
+    """InputError now, and not after the run, when no file can be written there."""
+    import os
+
+    from warfence.errors import InputError
+
+    if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
+        raise InputError(f"{option} '{path}': no file can be written there; give one in a folder that is writable")
+
+
+def write_timelines(option: str, path: Path, *timelines: Timeline, profile: Path | None = None) -> None:
+    """Write Trace Event JSON; over the torch profile, where there is one."""
+    from warfence.cli.exits import CheckFailed
+    from warfence.timeline.overlay import overlay
+    from warfence.timeline.trace_events import trace_events
+
+    document = overlay(timelines[0], profile) if profile is not None else trace_events(*timelines)
+    try:
+        path.write_text(json.dumps(document) + "\n", encoding="utf-8")
+    except OSError as cause:
+        raise CheckFailed(f"{option} '{path}' cannot be written ({cause.strerror})") from cause
+
+
+def _traced(
+    name: str, device: str, fence: str, attention: str, spec: str, tables: str | None, steps: int, profile: Path | None
+) -> Timeline:
+    from warfence.backends import UNGUARDED
+    from warfence.serve.options import ServeOptions
+    from warfence.timeline.run import trace_steps
+
+    if tables is None and fence == "off":
+        tables = UNGUARDED.get(name, {}).get("tables")  # what the runtime guards it would refuse
+    options = ServeOptions(
+        backend=name, device=device, fence=fence, allow_hazard=True, attention=attention, spec=spec, tables=tables
+    )
+    return trace_steps(options, steps, profile=profile)
+
+
+def _draw(path: Path, timelines: list[Timeline]) -> None:
+    from warfence.cli.exits import CheckFailed
+    from warfence.timeline.run import first_step
+    from warfence.timeline.svg import stacked_svg, svg
+
+    cut = [first_step(timeline) for timeline in timelines]
+    text = svg(cut[0]) if len(cut) == 1 else stacked_svg(cut)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as cause:
+        raise CheckFailed(f"--svg '{path}' cannot be written ({cause.strerror})") from cause
+
+
+def _tell(console: Console, timeline: Timeline) -> None:
+    from warfence.cli.output import print_table, prose
+    from warfence.timeline.told import told
+
+    unit = "steps" if timeline.unit == "steps" else "us"
+    columns = ["launch", "mode", "reads end", "schedule goes on", "next write ends", "forward ends"]
+    rows = [
+        [str(one.launch), one.mode, *(_number(t) for t in (one.reads_end, one.goes_on, one.written, one.over))]
+        for one in told(timeline)
+    ]
+    print_table(f"{timeline.title} ({unit} from the launch's first stage)", columns, rows, console)
+    prose(console, f"A slice is {timeline.about['slice']}. Clock: {timeline.about['clock']}.")
+
+
+def _number(time: Any) -> str:
+    return "-" if time is None else f"{time:.0f}"
