@@ -44,5 +44,5 @@ python_use_unqualified_type_names = True
 
 html_theme = "furo"
 html_title = f"warfence {__version__}"
-html_static_path: list[str] = []
+html_static_path, html_css_files = ["_static"], ["docs.css"]
 pygments_style, pygments_dark_style = "friendly", "native"
