@@ -76,7 +76,7 @@ def test_a_ticket_one_stage_too_early_corrupts(
         monkeypatch.setattr(
             "warfence.forwards.decide", lambda query, rules=(): Decision(pre_for_decode(query.mode), "mutant", "")
         )
-    with make_engine(small, backend, attention=attention, forced_order="last") as engine:
+    with make_engine(small, backend, attention=attention, forced_order="last", trusting=True) as engine:
         requests, summary = serve(engine)
     assert summary.barriers["fine"] > 0
     assert summary.forced_order["landed_before_read"] > 0

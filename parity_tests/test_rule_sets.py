@@ -79,8 +79,9 @@ def test_the_adversary_finds_what_an_early_ticket_permits(
 
     monkeypatch.setattr("warfence.forwards.decide", unified)
     backend = make_backend(**unguarded_options(target))
+    sizes = {"rows": 2, "extend_rows": 1}
     with make_engine(
-        SMALL, backend, attention="live", markers=False, forced_order="last", rows=2, extend_rows=1
+        SMALL, backend, attention="live", markers=False, forced_order="last", trusting=True, **sizes
     ) as engine:
         requests, summary = serve(engine, fence=FenceMode.FINE)
     assert summary.policies["pre_replay"] > 0

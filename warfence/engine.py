@@ -42,7 +42,8 @@ class EngineConfig:
 
     rows: requests in flight at once. chunk: prompt tokens per request and launch. forced_order: hold every launch
     before its first or last shared read (see `warfence.forced_order`). mixed: decode rows ride along in prefill batches.
-    idle: launch a batch of padding while results are awaited. Sizes at 0 follow from the model, the rows and the block.
+    idle: launch a batch of padding while results are awaited. trusting: do not compare what is declared with what the
+    backend finds; only to show what a wrong declaration does. Sizes at 0 follow from the model, the rows and the block.
     """
 
     fence: FenceMode = FenceMode.FINE
@@ -53,6 +54,7 @@ class EngineConfig:
     forced_order: Hold | None = None
     mixed: bool = False
     idle: bool = False
+    trusting: bool = False
 
     rows: int = 8
     chunk: int = 32
@@ -125,7 +127,9 @@ class Engine:
         self.drafting = spec.drafting(model, draft, block)
         self.limits = config.limits(model, self.drafting.block if self.drafting is not None else 1)
         attention = make_attention(config.attention, sliding_layers(model))
-        self.fence = FencePlan(attention, spec, os.environ.get(PREFILL_READ_DONE) == "1", config.markers)
+        self.fence = FencePlan(
+            attention, spec, os.environ.get(PREFILL_READ_DONE) == "1", config.markers, trusting=config.trusting
+        )
         self.forwards = ForwardSet()
         self._weights = weights
         # Never starts again: a ticket of an earlier run must not look like a new one.

@@ -42,7 +42,8 @@ class PlannedForward:
 class FencePlan:
     """What the policy is asked with, for each forward of an engine. `markers`: plant where the declaration wants it.
 
-    rules: the rule set that answers; another than ours only to show what it does.
+    rules: the rule set that answers; another than ours only to show what it does. trusting: declarations are not compared with
+    what the backend finds; only to show what a wrong one does.
     """
 
     attention: AttentionBackend
@@ -50,6 +51,7 @@ class FencePlan:
     prefill_enabled: bool = False
     markers: bool = True
     rules: tuple[Rule, ...] = RULES
+    trusting: bool = False
 
     def marker_stage(self, mode: ForwardMode) -> str | None:
         """Where a marker of this mode belongs; None where none is wanted."""
@@ -114,7 +116,7 @@ class ForwardSet:
             gate = gate_of(program, hold) if hold is not None else None
             gated = frozenset({gate}) if gate is not None else False
             marker = fence.marker_stage(mode)
-            if isinstance(backend, FindsBoundary):
+            if isinstance(backend, FindsBoundary) and not fence.trusting:
                 confirm(program, backend.find_boundary(program), fence.decide(mode, marker is not None).policy, marker)
             forward = backend.compile(program, marker_after=marker, gated=gated)
             planned = fence.planned(forward)
