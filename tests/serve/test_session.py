@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
@@ -158,9 +159,10 @@ def test_an_interrupt_opens_the_gates_so_that_lanes_end(job: Job) -> None:
         def token(self, request: Request, last: bool) -> None:
             raise KeyboardInterrupt
 
+    before = lanes_alive()
     with pytest.raises(KeyboardInterrupt), session(without_fence(job), Impatient()) as warm:
         warm.serve(job.workload.requests())
-    assert lanes_alive() == []
+    assert lanes_alive() <= before
 
 
 def test_a_failing_stage_names_launch_and_stage_and_lanes_end(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,17 +172,19 @@ def test_a_failing_stage_names_launch_and_stage_and_lanes_end(job: Job, monkeypa
         raise RuntimeError("out of luck")
 
     monkeypatch.setitem(kernels.KERNELS, "logits", broken)
+    before = lanes_alive()
     said = "launch 1, stage 'logits': RuntimeError: out of luck"
     with pytest.raises(StageError, match=said), session(job, Watcher()) as warm:
         warm.serve(job.workload.requests())
-    assert lanes_alive() == []
+    assert lanes_alive() <= before
 
 
-def lanes_alive() -> list[str]:
-    import threading
-
-    names = [thread.name for thread in threading.enumerate() if thread.name.startswith("warfence-")]
-    return [name for name in names if not name.startswith("warfence-compile")]  # a pool that all JAX backends share
+def lanes_alive() -> set[threading.Thread]:
+    """The lanes' threads of this process, those of other tests' engines included."""
+    alive = {thread for thread in threading.enumerate() if thread.name.startswith("warfence-")}
+    return {
+        thread for thread in alive if not thread.name.startswith("warfence-compile")
+    }  # a pool that all JAX backends share
 
 
 @pytest.mark.parametrize(("tables", "differs"), [("donated", False), ("aliased", True)])
