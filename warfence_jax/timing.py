@@ -81,6 +81,7 @@ class JaxTimer(HostClock):
         self._threads: list[threading.Thread] = []
         self._under_way = 0
         self._changed = threading.Condition()
+        self._agreed = True
         self._switch_s: float | None = None  # the interpreter's own, to be put back
 
     def start(self) -> None:
@@ -99,27 +100,26 @@ class JaxTimer(HostClock):
         return lambda: self.since(seen[0]) if seen else None
 
     def after(self, lane: JaxLane) -> Stamp:
-        points, tokens = self._points.setdefault(lane.name, []), list[Token]()
-        place = len(points)
-        points.append(tokens)
+        tokens: list[Token] = []
+        self._points.setdefault(lane.name, []).append(tokens)
         for promise in lane.newest():
             self._watch(lane.name, promise, tokens)
 
+        dispatched = self.before(lane)  # nothing is over before that, whoever was waited for
+
         def stamp() -> float | None:
             self._settle()
-            times = _in_order([max((t.seen for t in one if t.seen is not None), default=None) for one in points])
-            found = times[place]
-            return None if found is None else self.since(found)
+            behind, times = dispatched(), [self.since(token.seen) for token in tokens if token.seen is not None]
+            return None if behind is None else max([behind, *times])
 
         return stamp
 
     def stages(self) -> list[StageTime]:
         self._settle()
-        ends = _in_order([token.seen for *_, token in self._noted])
         return [
-            StageTime(launch, stages, self.since(min(begin, end)), self.since(end))
-            for (launch, stages, begin, _), end in zip(self._noted, ends, strict=True)
-            if end is not None
+            StageTime(launch, stages, self.since(min(begin, token.seen)), self.since(token.seen))
+            for launch, stages, begin, token in self._noted
+            if token.seen is not None
         ]
 
     def forward(self, *given: Any) -> TimedJaxForward:
@@ -129,6 +129,7 @@ class JaxTimer(HostClock):
     def dispatched(self, launch: int, stages: tuple[str, ...], begin: float, array: Array, in_turn: bool) -> None:
         """An executable was dispatched, from `begin` on; it is over when its token is there. On the lane's thread, which
         waits for it where `in_turn`."""
+        self._agreed = False
         token = self._token(array)
         self._noted.append((launch, stages, begin, token))
         if in_turn:
@@ -155,6 +156,7 @@ class JaxTimer(HostClock):
     def _watch(self, name: str, what: Promise | Token, tokens: list[Token]) -> None:
         """One thread a name: what two lanes do is not in one order. tokens: where a promise's token is to be put."""
         with self._changed:
+            self._agreed = False
             self._under_way += 1
             queue = self._watchers.get(name)
             if queue is None:
@@ -178,17 +180,27 @@ class JaxTimer(HostClock):
                 self._changed.notify_all()
 
     def _settle(self) -> None:
-        """Block until all that is watched was seen."""
+        """Block until all that is watched was seen, and let it agree."""
         with self._changed:
             self._changed.wait_for(lambda: self._under_way == 0, JOIN_S)
+        if not self._agreed:
+            agree([*self._points.values(), [[token] for *_, token in self._noted]])
+            self._agreed = True
 
 
-def _in_order(times: Sequence[float | None]) -> list[float | None]:
-    """Times of things that end one after the other: what was seen after the one behind it was over by then, seen late."""
-    made = list(times)
-    least = math.inf
-    for i in reversed(range(len(made))):
-        found = made[i]
-        if found is not None:
-            made[i] = least = min(least, found)
-    return made
+def agree(lanes: Sequence[Sequence[Sequence[Token]]]) -> None:
+    """Bring what was seen late into order, in place. Each lane is a list of points, each there when all of its tokens are.
+
+    The points of a lane come one after the other: one that was seen after the next one was over by then, and so were all of
+    its tokens, which other lanes may have as well.
+    """
+    moved = True
+    while moved:
+        moved = False
+        for points in lanes:
+            bound = math.inf
+            for tokens in reversed(points):
+                bound = min(bound, max((t.seen for t in tokens if t.seen is not None), default=bound))
+                for token in tokens:
+                    if token.seen is not None and token.seen > bound:
+                        token.seen, moved = bound, True

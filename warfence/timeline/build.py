@@ -65,9 +65,10 @@ def _call(noted: Noted) -> Slice:
 
 def _work(noted: Noted) -> Slice | None:
     """What the lane did about it; None where it did nothing, or failed before."""
-    begin, end = (stamp() if stamp is not None else None for stamp in (noted.begin, noted.end))
-    if begin is None or end is None or noted.kind == "call":
+    times = _times(noted)
+    if times is None:
         return None
+    begin, end = times
     if noted.kind == "write":
         writes = (noted.name,)
         return Slice(noted.lane, f"write {noted.name}", begin, end, "write", 0, (), writes, detail=noted.detail)
@@ -75,12 +76,19 @@ def _work(noted: Noted) -> Slice | None:
 
 
 def _arrow(noted: Noted, ends: Mapping[tuple[int, str], float]) -> Arrow | None:
-    point, went_on = noted.waits_for, noted.end() if noted.end is not None else None
+    point, times = noted.waits_for, _times(noted)
     recorded = _time_of(point, ends) if point is not None else None
-    if point is None or recorded is None or went_on is None:
+    if point is None or recorded is None or times is None:
         return None
+    _, went_on = times
     war = point.lane == FORWARD and noted.lane != FORWARD
     return Arrow(point.lane, recorded, noted.lane, went_on, point.name, point.launch, war)
+
+
+def _times(noted: Noted) -> tuple[float, float] | None:
+    """When the lane got to it and was done with it: at once, where nothing was left to wait for."""
+    begin, end = (stamp() if stamp is not None else None for stamp in (noted.begin, noted.end))
+    return None if begin is None or end is None else (begin, max(begin, end))
 
 
 def _time_of(point: Point, ends: Mapping[tuple[int, str], float]) -> float | None:

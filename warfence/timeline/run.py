@@ -71,7 +71,7 @@ def trace_steps(options: ServeOptions, steps: int, profile: Path | None = None) 
     job = prepare(options)
     # Nothing is held at gates: without a fence a write overtakes a read only where it happens to.
     with traced(job, Watcher(), replace(options.engine(), forced_order=None)) as run:
-        with _profiled(run.backend.inner, profile):
+        with profiled(run.backend.inner, profile):
             run.session.serve(job.workload.requests(), "tracing")
         return decoding(run.timeline(), SETTLED, steps)
 
@@ -81,7 +81,8 @@ def first_step(timeline: Timeline) -> Timeline:
     return decoding(timeline, 0, 1)
 
 
-def _profiled(backend: Backend, profile: Path | None) -> AbstractContextManager[None]:
+def profiled(backend: Backend, profile: Path | None) -> AbstractContextManager[None]:
+    """Run what is inside under the backend's profiler, where a path is given. InputError where it has none."""
     if profile is None:
         return nullcontext()
     if not isinstance(backend, Profiles):
