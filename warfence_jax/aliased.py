@@ -30,7 +30,7 @@ class AliasedTables:
         self.specs = specs
         self.refused = 0  # a view never dies
         self._device = device
-        self._host = {n: _aligned_zeros(s.shape) for n, s in specs.items()}
+        self._host = {n: aligned_zeros(s.shape) for n, s in specs.items()}
         self._versions = {n: Version(n, 0, handle=jax.device_put(a, device)) for n, a in self._host.items()}
         self._writes: dict[str, int] = dict.fromkeys(specs, 0)
         self._last: dict[str, dict[str, Promise]] = {n: {} for n in specs}  # of each table, the last write of each lane
@@ -67,7 +67,7 @@ class AliasedTables:
         return {"tables": "aliased", "versions": dict(self._writes), **did}
 
 
-def _aligned_zeros(shape: tuple[int, ...]) -> Int32[np.ndarray, "rows cols"]:
+def aligned_zeros(shape: tuple[int, ...]) -> Int32[np.ndarray, "rows cols"]:
     """A zeroed int32 array whose memory starts where the CPU client can alias it."""
     nbytes = int(np.prod(shape)) * 4
     raw = np.zeros(nbytes + ALIGNMENT, np.uint8)

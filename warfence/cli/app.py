@@ -21,7 +21,9 @@ def build_app() -> typer.Typer:
     from warfence.cli.explain import explain
     from warfence.cli.explore import explore
     from warfence.cli.parity import parity
+    from warfence.cli.replay import replay
     from warfence.cli.serve import serve
+    from warfence.cli.sweep import sweep
     from warfence.cli.trace import trace
 
     app = typer.Typer(
@@ -30,7 +32,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (demo, serve, trace, parity, boundary, audit, check, explore, bench, explain, doctor):
+    for command in (demo, serve, trace, parity, boundary, audit, check, explore, replay, bench, explain, doctor):
         app.command()(command)
     app.add_typer(backends_group())
     return app

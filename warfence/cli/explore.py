@@ -60,8 +60,8 @@ def explore(
         raise typer.Exit(DONE)
     if pages:
         say(screen(quiet=as_json), f"{len(write_pages(pages))} pages in {pages}")
-    outcomes = [explore_one(one, _values(parameters or [])) for one in scenarios]
-    repairs = [repair(one, _values(parameters or [])) for one in outcomes]
+    outcomes = [explore_one(one, set_values(parameters or [])) for one in scenarios]
+    repairs = [repair(one, set_values(parameters or [])) for one in outcomes]
     if as_json:
         print_json(_document(outcomes, [document(*both) for both in zip(outcomes, repairs, strict=True)]))
     elif catalogue:
@@ -71,7 +71,8 @@ def explore(
     raise typer.Exit(DONE if all(one.expected for one in outcomes) else FAILED)
 
 
-def _values(parameters: list[str]) -> dict[str, int]:
+def set_values(parameters: list[str]) -> dict[str, int]:
+    """The parameters that `--set NAME=NUMBER` gives. InputError: no number."""
     values = {}
     for one in parameters:
         name, _, number = one.partition("=")

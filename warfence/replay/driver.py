@@ -1,0 +1,133 @@
+"""Drives one attempt on a machine: issues the calls in host order, and opens the gates in the order of the attempt.
+
+A gate is opened only after the step before it has run. "It stands" is concluded from lanes that are known to stand at a wait
+or a gate; where only the runtime knows (a donation, a device), from a bound: a multiple of the longest time that
+a step of this run took to land. A watchdog lets everybody go when a run takes too long, so that nothing ever hangs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from warfence.errors import FenceError
+from warfence.gates import WATCHDOG_S
+from warfence.probe import LANDING_FACTOR, LEAST_BOUND_S
+from warfence.replay.hosts import Hosts
+from warfence.replay.machine import Machine
+from warfence.replay.plan import Attempt
+from warfence.replay.values import Difference, differences, place
+
+POLL_S = 50e-6
+MOST_BOUND_S = 0.25  # on a busy machine a first step may take long for other reasons
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one run showed. ran: the tried access ran while the other one stood at its gate. stood: a step that stood although
+    nothing in the program holds it. standing: lanes and host threads that could not go on in the end.
+    refused: (call, message), where the runtime refused a call.
+    """
+
+    ran: bool | None
+    stood: int | None
+    standing: tuple[str, ...]
+    refused: tuple[int, str] | None
+    differences: tuple[Difference, ...]
+
+
+class Driver:
+    """One machine, for one attempt."""
+
+    def __init__(self, attempt: Attempt, machine: Machine) -> None:
+        self._attempt, self._machine = attempt, machine
+        self._hosts = Hosts(attempt.trace, machine)
+        self._landing_s = 0.0
+        self._fired = False
+
+    def run(self) -> Observed:
+        """Force the attempt. FenceError: the watchdog had to open the gates."""
+        attempt, machine = self._attempt, self._machine
+        watchdog = threading.Timer(WATCHDOG_S, self._bark)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            self._hosts.start()
+            ran, stood = self._try()
+            for step in attempt.rest:
+                if not machine.gates.finished(step):
+                    self._runs(step)
+            self._quiet()
+            standing = self._standing()
+            self._release()
+            self._quiet()
+            wrong = self._differences() if not standing and not self.refused else []
+        finally:
+            watchdog.cancel()
+            self._hosts.close()
+            machine.close()
+        if self._fired:
+            raise FenceError(f"the lanes did not come to rest within {WATCHDOG_S} s, so the watchdog opened all gates")
+        return Observed(ran, stood, standing, self.refused, tuple(wrong))
+
+    def _differences(self) -> list[Difference]:
+        machine, trace = self._machine, self._attempt.trace
+        left = [place(trace.steps[one]) for one in self._attempt.rest if not machine.gates.finished(one)]
+        if left and not self._fired:
+            raise FenceError(f"with all gates open {left[0]} has not run, although no lane stands")
+        return differences(trace, machine.seen, machine.final())
+
+    @property
+    def refused(self) -> tuple[int, str] | None:
+        """The first call that the runtime refused."""
+        return min([*self._hosts.refusals, *self._machine.refusals], default=None)
+
+    def _try(self) -> tuple[bool | None, int | None]:
+        attempt = self._attempt
+        if attempt.tried is None:
+            return None, None
+        for step in attempt.first:
+            if not self._runs(step):
+                return False, step
+        for step in attempt.behind:
+            self._machine.gates.open(step)
+        ran = self._runs(attempt.tried)
+        return ran, attempt.tried if attempt.passes and not ran else None
+
+    def _runs(self, step: int) -> bool:
+        """Open one gate. True once the access has run, False when it stands."""
+        start = time.perf_counter()
+        self._machine.gates.open(step)
+        self._quiet(step)
+        if not self._machine.gates.finished(step):
+            return False
+        self._landing_s = max(self._landing_s, time.perf_counter() - start)
+        return True
+
+    def _quiet(self, step: int | None = None) -> None:
+        """Block until this access has run, or nobody goes on any more."""
+        bound_s = min(max(LEAST_BOUND_S, LANDING_FACTOR * self._landing_s), MOST_BOUND_S)
+        seen, since = -1, time.perf_counter()
+        while step is None or not self._machine.gates.finished(step):
+            self._hosts.settle()
+            certain = self._machine.settle()
+            count = self._machine.count() + self._hosts.count()
+            if count != seen:
+                seen, since = count, time.perf_counter()
+            elif not certain or (certain == "runtime" and time.perf_counter() - since > bound_s):
+                return
+            else:
+                time.sleep(POLL_S)
+
+    def _standing(self) -> tuple[str, ...]:
+        lanes = dict.fromkeys(op.lane for op in self._attempt.trace.ops if op.lane not in ("host", ""))
+        return (*(lane for lane in lanes if self._machine.stands(lane)), *self._hosts.standing())
+
+    def _release(self) -> None:
+        self._machine.release()
+        self._hosts.release()
+
+    def _bark(self) -> None:
+        self._fired = True
+        self._release()
