@@ -35,11 +35,13 @@ nb_merge_streams = True
 nb_code_prompt_show = "Show the solution"
 nb_code_prompt_hide = "Hide the solution"
 
-autodoc_default_options = {"members": True, "show-inheritance": True, "member-order": "bysource"}
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+highlight_language = "text"
 default_role = "code"
+smartquotes_action = "q"  # options keep both their dashes
 python_use_unqualified_type_names = True
 
 html_theme = "furo"

@@ -35,7 +35,7 @@ def option(param: Any) -> str:
 def page(name: str, command: Any) -> list[str]:
     """A command: its sentences, then its options, by panel."""
     said = [f"## {name}", "", *re.sub(r"[\b\f]", "", command.help or "").splitlines(), ""]
-    panels: dict[str, list[str]] = {}
+    panels: dict[str, list[str]] = {"": []}
     for param in command.params:
         panels.setdefault(getattr(param, "rich_help_panel", None) or "", []).append(option(param))
     for panel, options in panels.items():

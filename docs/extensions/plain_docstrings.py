@@ -9,6 +9,8 @@ from sphinx.application import Sphinx
 
 MARKUP = re.compile(r"(`[^`]*`)(?=\w)|(`[^`]*`)|([*|\\]|(?<=\w)_(?=\W|$))")
 
+FIELDS = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*): ")
+
 
 def escaped(line: str) -> str:
     """The line with every character of markup made literal, outside of backticks. `code`s keeps its s."""
@@ -16,7 +18,7 @@ def escaped(line: str) -> str:
 
 
 def plain(lines: list[str]) -> list[str]:
-    """The docstring as reStructuredText: what is indented stays as it is, as code."""
+    """The docstring as reStructuredText: what is indented stays as it is, as code; each field is a paragraph."""
     said: list[str] = []
     inside = False
     for line in lines:
@@ -25,7 +27,10 @@ def plain(lines: list[str]) -> list[str]:
             said += ["", ".. code-block:: text", ""]
         elif inside and not code:
             said += [""]
-        said.append(line if code else escaped(line))
+        if not code and (field := FIELDS.match(line)):  # `name: what it is` begins a paragraph
+            said += ["", f"`{field[1]}`: {escaped(line[field.end() :])}"]
+        else:
+            said.append(line if code else escaped(line))
         inside = code
     return said
 

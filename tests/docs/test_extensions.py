@@ -35,6 +35,14 @@ def test_what_is_indented_becomes_code_and_what_follows_is_prose_again() -> None
     ]  # fmt: skip
 
 
+def test_a_field_begins_a_paragraph_and_its_second_line_goes_on() -> None:
+    from plain_docstrings import plain
+
+    assert plain(["rows, cells: how many", "there are", "args: *all*"]) == [
+        "", "`rows, cells`: how many", "there are", "", r"`args`: \*all\*",
+    ]  # fmt: skip
+
+
 def test_every_command_and_option_is_in_the_reference() -> None:
     import typer.main
     from cli_help import commands, page
