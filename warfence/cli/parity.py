@@ -14,7 +14,11 @@ import typer
 from warfence.attention import KINDS
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warfence.testing.cells import Cell
     from warfence.testing.report import Report
+    from warfence.testing.suite import Plan
 
 WHAT, OUT = "What is run", "What is written"
 
@@ -62,6 +66,12 @@ def parity(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="One page for people.", rich_help_panel=OUT)
     ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A trial of the first fine cell on each backend, as Trace Event JSON.", rich_help_panel=OUT
+        ),
+    ] = None,
 ) -> None:  # fmt: skip
     """Measure where each backend lets a table write land, cell by cell, and compare; then hold each to the laws.
 
@@ -73,11 +83,13 @@ def parity(
     from warfence.cli.parity_view import print_report, summary, watching
     from warfence.testing.selection import read_selection
     from warfence.testing.suite import Plan, run_suite
+    from warfence.timeline.trial import first_fine
 
     outputs = {"--json": None if as_json in (None, "-") else Path(str(as_json)), "--junit": junit, "--html": html}
-    for option, path in outputs.items():
+    for option, path in (*outputs.items(), ("--timeline", timeline)):
         _check_writable(option, path)
     cells = _cells(mode or [], attention or [], quick)
+    shown = first_fine(cells) if timeline is not None else None
     selection = read_selection(skips_file, xfails_file)
     plan = Plan(contenders(backend or [], device), cells, selection, laws, mutants)
     console, bars = screens(as_json == "-")
@@ -93,6 +105,8 @@ def parity(
         if path is not None:
             _write(option, path, report, write)
             say(console, f"Written: {path}")
+    if timeline is not None and shown is not None:
+        _write_trials(console, timeline, plan, shown)
     if as_json == "-":
         print_json(report.to_json())
     if not report.ok:
@@ -124,6 +138,24 @@ def _write(option: str, path: Path, report: Report, write: Callable[[Path, Repor
         write(path, report)
     except OSError as cause:
         raise CheckFailed(f"{option} '{path}' cannot be written ({cause.strerror})") from cause
+
+
+def _write_trials(console: Console, path: Path, plan: Plan, cell: Cell) -> None:
+    """One trial of the cell on each backend. A backend that cannot tell its times, or fails, is left out and said so."""
+    from warfence.cli.output import say
+    from warfence.cli.trace import write_timelines
+    from warfence.errors import WarfenceError
+    from warfence.testing.small import small_model
+    from warfence.timeline.trial import trace_trial
+
+    made, small = [], small_model()
+    for name, contender in plan.contenders.items():
+        try:
+            made.append(trace_trial(contender.make(), small, cell))
+        except WarfenceError as lacking:
+            say(console, f"No timeline of {name}: {lacking}")
+    write_timelines("--timeline", path, *made)
+    say(console, f"Written: {path} (open it in https://ui.perfetto.dev or chrome://tracing)")
 
 
 def _write_json(path: Path, report: Report) -> None:
