@@ -12,7 +12,6 @@ pytest.importorskip("jax")
 from tests.timeline.conftest import Trace
 from warfence.backend import FORWARD
 from warfence_jax.backend import JaxBackend
-from warfence_jax.forward import JaxForward
 from warfence_jax.timing import Token, agree
 
 
@@ -61,10 +60,3 @@ def test_the_interpreter_and_the_threads_are_as_before() -> None:
     backend.close()
     assert sys.getswitchinterval() == before
     assert not [t for t in threading.enumerate() if t.name.startswith("warfence-times")]
-
-
-def test_an_untimed_backend_makes_plain_forwards() -> None:
-    from warfence_jax import backend
-
-    assert backend.JaxForward is JaxForward
-    assert JaxBackend()._timer is None

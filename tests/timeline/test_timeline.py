@@ -26,15 +26,9 @@ EVERY = (
 
 
 def writes_before_the_reads_end(timeline: Timeline) -> int:
-    """Table writes that the host called behind a launch, and that were over before its reads were."""
-    writes = iter(s for s in timeline.slices if s.kind == "write")
-    found = launch = 0
-    for call in timeline.slices:
-        if call.track == HOST and call.name == "tail":
-            launch = call.launch
-        elif call.track == HOST and call.name.startswith("write"):
-            found += next(writes).end < (timeline.boundary(launch) or 0)
-    return found
+    """Table writes that were enqueued behind a launch, and over before its reads were."""
+    writes = [s for s in timeline.slices if s.writes]
+    return sum(s.end < (timeline.boundary(s.launch) or 0) for s in writes)
 
 
 @pytest.mark.parametrize(("name", "device"), EVERY)
@@ -98,6 +92,9 @@ def test_without_a_fence_writes_lie_before_the_boundary(trace: Trace) -> None:
     off = trace("strict", fence=FenceMode.OFF)
     assert not [a for a in off.arrows if a.war]
     assert writes_before_the_reads_end(off) > 0
+    assert any(
+        one.written < one.reads_end for one in told(off) if one.written is not None and one.reads_end is not None
+    )
 
 
 def test_a_self_fence_blocks_the_host(trace: Trace) -> None:

@@ -71,7 +71,9 @@ def _work(noted: Noted) -> Slice | None:
     begin, end = times
     if noted.kind == "write":
         writes = (noted.name,)
-        return Slice(noted.lane, f"write {noted.name}", begin, end, "write", 0, (), writes, detail=noted.detail)
+        return Slice(
+            noted.lane, f"write {noted.name}", begin, end, "write", noted.launch, (), writes, detail=noted.detail
+        )
     return Slice(noted.lane, noted.name, begin, end, "wait", noted.launch)
 
 

@@ -12,7 +12,8 @@ Kind = Literal["stage", "write", "wait", "call"]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Something that took time on one track. launch: 0 where it belongs to none.
+    """Something that took time on one track. launch: of a table write the one issued last before it was enqueued, so all
+    launches up to this one are earlier; of anything else its own. 0: none.
 
     reads, writes: the shared tables that it touches. stages: those of the forward that it stands for; more than one where
     the backend knows no finer. detail: whatever else there is to say, for the reader of the trace.

@@ -120,7 +120,8 @@ class Panel:
             return []
         x, w = self._box(s, right)
         kind = "reads" if s.reads else s.kind
-        launch = f", launch {s.launch}" if s.launch else ""
+        behind = "enqueued behind " if s.writes else ""
+        launch = f", {behind}launch {s.launch}" if s.launch else ""
         stages = f" ({', '.join(s.stages)})" if len(s.stages) > 1 else ""
         marked = f"; {s.marked}" if s.marked else ""
         unit = "steps" if self.timeline.unit == "steps" else "µs"

@@ -14,7 +14,7 @@ class Told:
     """Times of one launch, from its first stage on, in the timeline's unit. None: not in the timeline.
 
     goes_on: where a lane goes on that waited for this launch (a ticket, or all of the forward lane). written: the end of
-    the next table write behind that.
+    the first table write that was enqueued behind this launch.
     """
 
     launch: int
@@ -35,7 +35,7 @@ def told(timeline: Timeline) -> list[Told]:
         reads_end = timeline.boundary(launch)
         waits = [a.went_on for a in timeline.arrows if a.war and begin <= a.recorded < behind]
         goes_on = min(waits, default=None)
-        writes = [s.end for s in timeline.slices if s.writes and goes_on is not None and s.begin >= goes_on]
+        writes = [s.end for s in timeline.slices if s.writes and s.launch == launch]
         times = reads_end, goes_on, min(writes, default=None)
         since = [None if time is None else time - begin for time in times]
         found.append(Told(launch, timeline.mode(launch), since[0], since[1], since[2], over - begin))

@@ -34,7 +34,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """One call of the interface. called, returned: of the host. begin, end: on its lane, where it enqueued something."""
+    """One call of the interface. launch: as in `Slice`. called, returned: of the host. begin, end: on its lane, where it
+    enqueued something."""
 
     kind: str  # call, write or wait
     lane: str
@@ -62,6 +63,7 @@ class Tracer:
         self.on = False
         self.noted: list[Noted] = []
         self.programs: dict[int, ForwardProgram] = {}  # of each launch
+        self.issued = 0  # the launch that was issued last
 
     def start(self) -> None:
         """The lanes must be idle. Forgets what was noted before."""
@@ -158,7 +160,7 @@ class TracedTables:
 
     def write(self, lane: Lane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
         own = lane.inner if isinstance(lane, TracedLane) else lane
-        with self._tracer.work("write", own, name, cells=str(len(cells))):
+        with self._tracer.work("write", own, name, self._tracer.issued, cells=str(len(cells))):
             self._inner.write(own, name, cells, values)
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
@@ -210,7 +212,9 @@ class TracedForward:
 
     def tail(self, launch: int) -> TracedOutputs:
         with self._tracer.call("tail", launch):
-            return TracedOutputs(self._inner.tail(launch), self._tracer)
+            outputs = self._inner.tail(launch)
+        self._tracer.issued = launch
+        return TracedOutputs(outputs, self._tracer)
 
 
 class Traced:
