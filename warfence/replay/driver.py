@@ -65,6 +65,7 @@ class Driver:
             wrong = self._differences() if not standing and not self.refused else []
         finally:
             watchdog.cancel()
+            self._release()
             self._hosts.close()
             machine.close()
         if self._fired:
@@ -109,7 +110,7 @@ class Driver:
         """Block until this access has run, or nobody goes on any more."""
         bound_s = min(max(LEAST_BOUND_S, LANDING_FACTOR * self._landing_s), MOST_BOUND_S)
         seen, since = -1, time.perf_counter()
-        while step is None or not self._machine.gates.finished(step):
+        while not self._fired and (step is None or not self._machine.gates.finished(step)):
             self._hosts.settle()
             certain = self._machine.settle()
             count = self._machine.count() + self._hosts.count()

@@ -103,7 +103,7 @@ def _reversals(trace: Trace, memories: Memories) -> Iterator[Attempt]:
     order = Order(trace.steps)
     pairs = {(order.steps[a].path, order.steps[b].path): (a, b) for a, b in conflicts(order)}
     for pair in pairs.values() or _unordered(order):
-        yield _attempt(trace, memories, order, pair, order.turns)
+        yield _attempt(trace, memories, order, pair, order.turns, conflict=bool(pairs))
     if not pairs and not _unordered(order):
         yield Attempt(trace, memories, _accesses(order, order.turns))
 

@@ -134,6 +134,8 @@ def _verdict(
         return "held", f"{place(trace.steps[seen.stood])} was held by the runtime {at_gate}; intact"
     if seen.ran and not attempt.passes:
         return "early", f"{place(tried)} ran {at_gate}, which the explorer rules out"
+    if seen.ran and attempt.conflict:
+        return "bad", f"{place(tried)} ran {at_gate}, although it was called last; no value that is left shows it"
     if seen.ran:
         return "ok", f"{place(tried)} ran {at_gate}; intact"
     if outcome.verdict == "over" and not attempt.conflict:
