@@ -9,6 +9,7 @@ from sphinx.application import Sphinx
 
 MARKUP = re.compile(r"(`[^`]*`)(?=\w)|(`[^`]*`)|([*|\\]|(?<=\w)_(?=\W|$))")
 
+NAMED_TUPLE = "Alias for field number"  # what Python says of each field
 FIELDS = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*): ")
 
 
@@ -37,7 +38,7 @@ def plain(lines: list[str]) -> list[str]:
 
 def process(app: Sphinx, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
     """autodoc hands over each docstring here."""
-    lines[:] = plain(lines)
+    lines[:] = [] if lines and lines[0].startswith(NAMED_TUPLE) else plain(lines)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
