@@ -32,7 +32,7 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (demo, serve, trace, parity, boundary, audit, check, explore, replay, bench, explain, doctor):
+    for command in (demo, serve, trace, parity, boundary, audit, check, explore, replay, sweep, bench, explain, doctor):
         app.command()(command)
     app.add_typer(backends_group())
     return app

@@ -1,0 +1,168 @@
+"""`warfence sweep`: families of scenarios, each judged several ways; judges that disagree are a failure."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warfence.cli.output import JsonFlag
+from warfence.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from warfence.sweep.plan import Plan
+    from warfence.sweep.work import Judged
+
+NONE = "none"
+MOST_SHOWN = 10  # disagreements with a line each; --json and --out have all
+
+
+def sweep(
+    family: Annotated[
+        list[str] | None,
+        typer.Option(help="fence, ring, short (these are exhaustive), random or fenced; may be repeated.", show_default="all"),
+    ] = None,
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(help="Whose lanes judge, too: torch, jax or none; may be repeated.", show_default="none"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.")] = "cpu",
+    steps: Annotated[
+        int, typer.Option(help="The most turns of a loop, and the most sentences of a short program.", min=1, max=8)
+    ] = 3,
+    limit: Annotated[
+        int | None, typer.Option(help="Cases of each family.", show_default="all; 1000 random ones", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of random programs, and of what --limit chooses.")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes.", show_default="one a core", min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep what is done: a JSON document a line.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out has.")] = False,
+    as_json: JsonFlag = False,
+) -> None:  # fmt: skip
+    """Judge families of scenarios by arithmetic, explorer, checker and real lanes, and shrink what two of them differ about.
+
+    Exit status: 0 all agree, 1 two judges differ, 2 options that cannot be, 130 interrupted.
+    """
+    from warfence.cli.exits import CheckFailed, Interrupted
+    from warfence.cli.output import print_json, screens
+    from warfence.cli.trace import check_file
+    from warfence.sweep.plan import Plan
+    from warfence.sweep.report import document, failures, shrunk
+    from warfence.sweep.results import Results
+
+    if resume and out is None:
+        raise InputError("--resume goes on with a file; give --out")
+    check_file("--out", out)
+    plan = Plan(_families(family or []), steps, limit, seed, _backends(backend or []), device)
+    results = Results(out, plan, resume) if out else None
+    console, bars = screens(as_json)
+    start, judged = time.perf_counter(), results.kept if results else []
+    try:
+        for one in _watched(bars, plan, workers or os.cpu_count() or 1, judged):
+            judged.append(one)
+            if results:
+                results.add(one)
+        made = document(plan, judged, shrunk(plan, failures(judged)), time.perf_counter() - start)
+    except KeyboardInterrupt:
+        kept = f"are kept in {out}: the same options with --resume go on" if out else "are lost: --out would keep them"
+        raise Interrupted(f"{sum(one.cases for one in judged)} cases had been judged, and {kept}") from None
+    if results:
+        results.finish(made)
+    _show(console, made)
+    _write_programs(console, out, made)
+    if as_json:
+        print_json(made)
+    if made["failures"]:
+        raise CheckFailed(f"judges disagree about {made['failures']} of {made['cases']} cases")
+
+
+def _watched(console: Console, plan: Plan, workers: int, judged: Sequence[Judged]) -> Iterator[Judged]:
+    """All chunks that are not judged yet, under a bar on a terminal."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from warfence.sweep.work import spread
+
+    chunks = plan.chunks()
+    done = {one.chunk for one in judged}
+    left = [one for one in chunks if one.number not in done]
+    columns = (TextColumn("cases"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("cases", total=sum(len(one.indices) for one in chunks))
+        progress.advance(task, sum(one.cases for one in judged))
+        for one in spread(plan, left, workers):
+            progress.advance(task, one.cases)
+            yield one
+
+
+def _show(console: Console, made: dict[str, Any]) -> None:
+    from warfence.cli.output import print_table, say
+    from warfence.scenarios.program import VERDICTS
+
+    columns = ("family", "cases", *VERDICTS, "differ", "cases/s")
+    rows = [
+        [
+            name,
+            str(one["cases"]),
+            *(str(one["verdicts"].get(verdict, 0)) for verdict in VERDICTS),
+            str(one["failures"]),
+            f"{one['cases'] / one['worker_seconds']:.0f}" if one["worker_seconds"] else "-",
+        ]
+        for name, one in made["families"].items()
+    ]
+    print_table("Families of scenarios (cases/s: of one worker)", columns, rows, console)
+    for name, one in made["families"].items():
+        say(console, f"{name}, cases judged: {', '.join(f'{judge} {count}' for judge, count in one['judged'].items())}")
+    for one in made["disagreements"][:MOST_SHOWN]:
+        said = ", ".join(f"{judge} says {verdict}" for judge, verdict in one["said"].items())
+        say(console, f"{one['family']}-{one['index']}: {said}")
+    if (more := len(made["disagreements"]) - MOST_SHOWN) > 0:
+        say(console, f"and {more} more")
+    say(console, f"{made['cases']} cases, {made['failures']} disagreements, {made['seconds']:.1f} s")
+
+
+def _write_programs(console: Console, out: Path | None, made: dict[str, Any]) -> None:
+    """Print each shrunk program, and write it beside the result."""
+    from warfence.cli.exits import CheckFailed
+    from warfence.cli.output import say
+
+    for one in made["shrunk"]:
+        say(console)
+        console.print(one["program"], end="", soft_wrap=True)
+        if out:
+            path = out.with_name(f"{out.stem}-{one['id']}.scenario")
+            try:
+                path.write_text(one["program"], encoding="utf-8")
+            except OSError as cause:
+                raise CheckFailed(f"'{path}' cannot be written ({cause.strerror})") from cause
+            say(console, f"Written: {path}")
+
+
+def _families(names: list[str]) -> tuple[str, ...]:
+    from warfence.sweep.families import FAMILIES
+    from warfence.testing.selection import choose
+
+    return choose("family", names, FAMILIES) or tuple(FAMILIES)
+
+
+def _backends(names: list[str]) -> tuple[str, ...]:
+    """InputError: no such backend, `none` together with one, or it is not installed."""
+    from warfence.replay.registry import PACKAGES
+    from warfence.testing.selection import choose
+
+    chosen = choose("backend", names, (*PACKAGES, NONE))
+    if NONE in chosen and len(chosen) > 1:
+        raise InputError(f"--backend none is for no lanes at all, and {', '.join(chosen)} are given; leave one out")
+    return () if NONE in chosen else chosen
