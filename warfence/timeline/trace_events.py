@@ -7,6 +7,7 @@ microseconds, "M" names of processes and threads, "s" and "f" the two ends of a 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,14 @@ def trace_events(*timelines: Timeline, pid: int = PID) -> dict[str, Any]:
     flows = 0
     for process, timeline in enumerate(timelines, start=pid):
         tids = {track: i for i, track in enumerate(timeline.tracks, start=1)}
+        of_track = {track: [s for s in timeline.slices if s.track == track] for track in tids}
         events += _names(timeline, process, tids)
         for one in timeline.slices:
             events.append(_slice(one) | {"pid": process, "tid": tids[one.track]})
         for mark in timeline.marks:
             events.append(_instant(mark) | {"pid": process, "tid": tids[mark.track]})
         for arrow in timeline.arrows:
-            ends = _flow(arrow, flows, timeline)
+            ends = _flow(arrow, flows, of_track)
             for end, track in zip(ends, (arrow.source, arrow.target), strict=False):
                 events.append(end | {"pid": process, "tid": tids[track]})
             flows += 1
@@ -75,9 +77,9 @@ def _instant(mark: Mark) -> Event:
     return {"ph": "i", "name": mark.name, "cat": "boundary", "ts": mark.time, "s": "p", "args": args}
 
 
-def _flow(arrow: Arrow, number: int, timeline: Timeline) -> list[Event]:
+def _flow(arrow: Arrow, number: int, of_track: Mapping[str, Sequence[Slice]]) -> list[Event]:
     """Both ends, each inside the slice that ends there; none where one of them has no slice."""
-    ends = [_inside(timeline, arrow.source, arrow.recorded), _inside(timeline, arrow.target, arrow.went_on)]
+    ends = [_inside(of_track[arrow.source], arrow.recorded), _inside(of_track[arrow.target], arrow.went_on)]
     if None in ends:
         return []
     begin, end = ends
@@ -86,9 +88,9 @@ def _flow(arrow: Arrow, number: int, timeline: Timeline) -> list[Event]:
     return [common | {"ph": "s", "ts": begin}, common | {"ph": "f", "bp": "e", "ts": end}]
 
 
-def _inside(timeline: Timeline, track: str, time: float) -> float | None:
-    """The time, moved into the slice of that track which is over by then or holds it."""
-    found = [s for s in timeline.slices if s.track == track and s.begin <= time]
+def _inside(slices: Sequence[Slice], time: float) -> float | None:
+    """The time, moved into the last slice that began by then."""
+    found = [s for s in slices if s.begin <= time]
     if not found:
         return None
     last = max(found, key=lambda s: s.end)
