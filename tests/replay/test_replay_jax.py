@@ -10,7 +10,7 @@ from warfence.errors import InputError
 from warfence.replay.verdicts import replay
 from warfence.scenarios.library import find
 from warfence_jax.replay import machines
-from warfence_jax.replay.machines import JaxMachines
+from warfence_jax.replay.cpu import JaxMachines
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +53,10 @@ def test_a_donation_is_held_while_the_reader_stands() -> None:
 
 def test_blocks_of_the_allocator_cannot_be_expressed() -> None:
     assert replay(find("block-kept"), JaxMachines("aliased")).lacks
+
+
+def test_both_kinds_of_tables_are_replayed_on_the_cpu() -> None:
+    assert [one.name for one in machines("cpu")] == ["jax/cpu/aliased", "jax/cpu/donated"]
 
 
 def test_there_is_no_replay_on_a_gpu() -> None:

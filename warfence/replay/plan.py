@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, islice
 
-from warfence.replay.values import NOT_SHOWN
+from warfence.replay.calls import called_order
 from warfence.scenarios.explore import Outcome, explore, traces
 from warfence.scenarios.operations import Memories
 from warfence.scenarios.order import Order, Pair, conflicts
 from warfence.scenarios.repair import repair
-from warfence.scenarios.trace import Step, Trace
+from warfence.scenarios.trace import Refused, Step, Trace
 
 Values = Mapping[str, int] | None
 MOST_TRACES = 4  # of a right program with choices or several host threads
+MOST_SEARCHED = 1000  # of a bad one, for a race that can be forced in the order of its calls
 
 
 @dataclass(frozen=True)
@@ -37,28 +40,17 @@ class Attempt:
 
 
 def attempts(outcome: Outcome, values: Values = None) -> list[Attempt]:
-    """What shows the verdict of an explored scenario. values: the parameters that it was explored with."""
-    order, trace = outcome.order, outcome.trace
-    memories = _memories(outcome, values)
+    """What shows the verdict of an explored scenario; nothing where no value can show it. values: its parameters."""
+    trace, memories = outcome.trace, _memories(outcome, values)
+    order = called_order(trace)
     if outcome.verdict in ("cycle", "error"):
         return [Attempt(trace, memories, _accesses(order, order.turns))]
-    if witness := outcome.witness:
-        if witness.wrong_write:
-            return [Attempt(trace, memories, _accesses(order, witness.order))]
-        return [_attempt(trace, memories, order, _writing(order, (witness.first, witness.second)), witness.order)]
+    if outcome.verdict == "bad":
+        return _races(outcome, values)
     if outcome.verdict == "over":
         tried = [(late.vain[0], _first_behind(order, late.step)) for late in outcome.late]
         return [_attempt(trace, memories, order, pair, order.turns, conflict=False) for pair in tried]
-    found: list[Attempt] = []
-    for number, (ops, these) in enumerate(traces(outcome.scenario, values)):
-        if number == MOST_TRACES:
-            break
-        trace = Trace(these)
-        for op in ops:
-            trace.call(op)
-        trace.finish()
-        found += _reversals(trace, these)
-    return found
+    return [one for trace, memories in _traces(outcome, values) for one in _reversals(trace, memories)]
 
 
 def repaired_attempts(outcome: Outcome, values: Values = None) -> tuple[Outcome, list[Attempt]] | None:
@@ -70,15 +62,36 @@ def repaired_attempts(outcome: Outcome, values: Values = None) -> tuple[Outcome,
     wanted = [_name(outcome.order, one) for one in (outcome.witness.first, outcome.witness.second)]
     names = {_name(twin.order, step.id): step.id for step in twin.order.steps if step.reaches}
     pair = (names[wanted[0]], names[wanted[1]])
-    return twin, [_attempt(twin.trace, _memories(twin, values), twin.order, pair, twin.order.turns)]
+    order = called_order(twin.trace)
+    return twin, [_attempt(twin.trace, _memories(twin, values), order, pair, order.turns)]
 
 
-def shows_nothing(outcome: Outcome) -> str:
-    """Why the values of a bad program cannot show what is wrong; empty when they can."""
-    if outcome.witness is None:
-        return ""
-    pair = _writing(outcome.order, (outcome.witness.first, outcome.witness.second))
-    return NOT_SHOWN if any(_allocates(outcome.order.steps[one]) for one in pair) else ""
+def _races(outcome: Outcome, values: Values) -> list[Attempt]:
+    """The witness; where the calls of several host threads rule that out in its trace, the first race that can be forced."""
+    witness = outcome.witness
+    if witness and witness.wrong_write:
+        return [Attempt(outcome.trace, _memories(outcome, values), _accesses(outcome.order, witness.order))]
+    first = [(outcome.trace, _memories(outcome, values))]
+    for trace, memories in chain(first, _traces(outcome, values, MOST_SEARCHED)):
+        explored, order = Order(trace.steps), called_order(trace)
+        pairs = [pair for pair in conflicts(explored) if not explored.before(*pair)]
+        if witness and trace is outcome.trace:
+            pairs.insert(0, (witness.first, witness.second))
+        for pair in (_writing(order, one) for one in pairs):
+            if not order.before(*pair) and not any(_allocates(order.steps[one]) for one in pair):
+                return [_attempt(trace, memories, order, pair, order.turns)]
+    return []
+
+
+def _traces(outcome: Outcome, values: Values, most: int = MOST_TRACES) -> Iterator[tuple[Trace, Memories]]:
+    """The first traces of a program that are finished: nothing in them is refused."""
+    for ops, memories in islice(traces(outcome.scenario, values), most):
+        trace = Trace(memories)
+        with suppress(Refused):
+            for op in ops:
+                trace.call(op)
+            trace.finish()
+            yield trace, memories
 
 
 def _writing(order: Order, pair: Pair) -> Pair:
@@ -100,7 +113,7 @@ def _allocates(step: Step) -> bool:
 
 def _reversals(trace: Trace, memories: Memories) -> Iterator[Attempt]:
     """Each two statements that conflict, the second one tried first. Where none do: two others, which nothing orders."""
-    order = Order(trace.steps)
+    order = called_order(trace)
     pairs = {(order.steps[a].path, order.steps[b].path): (a, b) for a, b in conflicts(order)}
     for pair in pairs.values() or _unordered(order):
         yield _attempt(trace, memories, order, pair, order.turns, conflict=bool(pairs))

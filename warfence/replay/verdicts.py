@@ -14,8 +14,8 @@ from warfence.errors import InputError
 from warfence.replay.driver import Driver, Observed
 from warfence.replay.machine import Machines
 from warfence.replay.parts import donates
-from warfence.replay.plan import Attempt, attempts, repaired_attempts, shows_nothing
-from warfence.replay.values import place, say
+from warfence.replay.plan import Attempt, attempts, repaired_attempts
+from warfence.replay.values import NOT_SHOWN, place, say
 from warfence.scenarios.explore import Outcome, explore
 from warfence.scenarios.library import find
 from warfence.scenarios.program import Scenario
@@ -95,7 +95,7 @@ def replay_fixed(scenario: Scenario, machines: Machines, values: Mapping[str, in
 def _replayed(
     scenario: Scenario, machines: Machines, outcome: Outcome, tried: list[Attempt], explored: str = ""
 ) -> Replayed:
-    lacks = shows_nothing(outcome) or next(filter(None, (machines.lacks(one.trace) for one in tried)), "")
+    lacks = next(filter(None, (machines.lacks(one.trace) for one in tried)), "") if tried else NOT_SHOWN
     shown = [] if lacks else [_shown(outcome, one, _run(one, machines)) for one in tried]
     may_hold = machines.guards or any(donates(one.trace) for one in tried)
     return Replayed(

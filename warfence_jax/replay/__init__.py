@@ -10,6 +10,6 @@ def machines(device: str) -> list[Machines]:
     """What replays scenarios on this device: tables that only waits guard, then tables that the runtime guards, too."""
     if device != "cpu":
         raise InputError(f"backend jax replays scenarios on the CPU client, not on '{device}'; choose --device cpu")
-    from warfence_jax.replay.machines import JaxMachines
+    from warfence_jax.replay.cpu import JaxMachines
 
     return [JaxMachines("aliased"), JaxMachines("donated")]
