@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from warfence.cli import main
 from warfence.cli.app import build_app
+from warfence.scenarios.explore import explore
 from warfence.sweep import judges
 
 SMALL = ["sweep", "--family", "short", "--family", "random", "--limit", "66", "--workers", "1"]
@@ -84,11 +86,17 @@ def test_workers_find_what_one_process_finds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_lanes_of_torch_agree(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lanes_of_torch_agree_and_show_what_others_overlook(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["sweep", "--backend", "torch", "--limit", "5", "--workers", "1"]) == 0
     out = capsys.readouterr().out
     assert "fence, cases judged: oracle 5, explorer 5, checker 5, lanes of torch/cpu 5\n" in out
     assert "25 cases, 0 disagreements" in out
+    monkeypatch.setattr(judges, "explore", lambda one: replace(explore(one), verdict="ok", witness=None))
+    monkeypatch.setattr(judges, "checked", lambda outcome: "ok")
+    assert main(["sweep", "--family", "random", "--backend", "torch", "--limit", "3", "--workers", "1"]) == 1
+    assert "explorer says ok and lanes of torch/cpu says bad" in capsys.readouterr().out
 
 
 def test_a_disagreement_is_shown_shrunk_and_written(
@@ -117,7 +125,7 @@ def test_a_disagreement_is_shown_shrunk_and_written(
         (["--workers", "-1"], "Invalid value for '--workers'"),
         (["--resume"], "--resume goes on with a file; give --out"),
         (["--out", "no/such/folder/x.json"], "no file can be written there"),
-        (["--backend", "torch", "--device", "tpu"], "unknown device 'tpu'"),
+        (["--backend", "torch", "--device", "tpu"], "unknown device 'tpu'; nearest: cpu"),
     ],
 )
 def test_options_that_cannot_be(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,3 +149,13 @@ def test_a_file_is_never_written_over_and_never_mixed(tmp_path: Path, capsys: py
     out.write_text(before.replace('"chunk"', "chunk", 1))
     assert main([*short, "--out", str(out), "--resume"]) == 2
     assert "line 2 is no document of `warfence sweep`" in capsys.readouterr().err
+
+
+def test_too_many_cases_are_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.json"
+    assert main(["sweep", "--steps", "8", "--out", str(out)]) == 2
+    many = "family 'short' has 2290649224 cases with --steps 8, more than 500000; give --limit, or fewer --steps"
+    assert many in capsys.readouterr().err
+    assert not out.exists()

@@ -16,7 +16,7 @@ from warfence.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.sweep.plan import Plan
+    from warfence.sweep.plan import Chunk, Plan
     from warfence.sweep.work import Judged
 
 NONE = "none"
@@ -55,16 +55,19 @@ def sweep(
     from warfence.sweep.plan import Plan
     from warfence.sweep.report import document, failures, shrunk
     from warfence.sweep.results import Results
+    from warfence.sweep.work import judges_of
 
     if resume and out is None:
         raise InputError("--resume goes on with a file; give --out")
     check_file("--out", out)
-    plan = Plan(_families(family or []), steps, limit, seed, _backends(backend or []), device)
+    plan = Plan(_families(family or []), steps, limit, seed, _backends(backend or [], device), device)
+    chunks = plan.chunks()
+    judges_of(plan)  # what is missing for the lanes is said now, and not by each worker
     results = Results(out, plan, resume) if out else None
     console, bars = screens(as_json)
     start, judged = time.perf_counter(), results.kept if results else []
     try:
-        for one in _watched(bars, plan, workers or os.cpu_count() or 1, judged):
+        for one in _watched(bars, plan, chunks, workers or os.cpu_count() or 1, judged):
             judged.append(one)
             if results:
                 results.add(one)
@@ -82,7 +85,9 @@ def sweep(
         raise CheckFailed(f"judges disagree about {made['failures']} of {made['cases']} cases")
 
 
-def _watched(console: Console, plan: Plan, workers: int, judged: Sequence[Judged]) -> Iterator[Judged]:
+def _watched(
+    console: Console, plan: Plan, chunks: Sequence[Chunk], workers: int, judged: Sequence[Judged]
+) -> Iterator[Judged]:
     """All chunks that are not judged yet, under a bar on a terminal."""
     from rich.progress import (
         BarColumn,
@@ -95,7 +100,6 @@ def _watched(console: Console, plan: Plan, workers: int, judged: Sequence[Judged
 
     from warfence.sweep.work import spread
 
-    chunks = plan.chunks()
     done = {one.chunk for one in judged}
     left = [one for one in chunks if one.number not in done]
     columns = (TextColumn("cases"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
@@ -151,18 +155,21 @@ def _write_programs(console: Console, out: Path | None, made: dict[str, Any]) ->
 
 
 def _families(names: list[str]) -> tuple[str, ...]:
+    """In one order, so that a resumed sweep is the same one. InputError: no such family."""
     from warfence.sweep.families import FAMILIES
     from warfence.testing.selection import choose
 
-    return choose("family", names, FAMILIES) or tuple(FAMILIES)
+    chosen = choose("family", names, FAMILIES) or tuple(FAMILIES)
+    return tuple(name for name in FAMILIES if name in chosen)
 
 
-def _backends(names: list[str]) -> tuple[str, ...]:
-    """InputError: no such backend, `none` together with one, or it is not installed."""
-    from warfence.replay.registry import PACKAGES
+def _backends(names: list[str], device: str) -> tuple[str, ...]:
+    """In one order. InputError: no such backend or device, or `none` together with a backend."""
+    from warfence.replay.registry import DEVICES, PACKAGES
     from warfence.testing.selection import choose
 
+    choose("device", [device], DEVICES)
     chosen = choose("backend", names, (*PACKAGES, NONE))
     if NONE in chosen and len(chosen) > 1:
         raise InputError(f"--backend none is for no lanes at all, and {', '.join(chosen)} are given; leave one out")
-    return () if NONE in chosen else chosen
+    return tuple(name for name in PACKAGES if name in chosen)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from warfence.errors import InputError
 from warfence.sweep.case import Drawn
 from warfence.sweep.families import FAMILIES
 
 DRAWN_CASES = 1000  # of a random family, without a limit
 CHUNK = 64  # cases, without lanes
-LANES_CHUNK = 16
+LANES_CHUNK = 4  # a case with lanes may take a second, and Ctrl-C waits for the chunks in work
+MOST_CASES = 500_000  # of a family, without a limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Plan:
     device: str = "cpu"
 
     def chunks(self) -> list[Chunk]:
-        """All of them, in order."""
+        """All of them, in order. InputError: a family has too many cases to go through all."""
         size = LANES_CHUNK if self.backends else CHUNK
         found: list[Chunk] = []
         for name in self.families:
@@ -54,6 +56,11 @@ class Plan:
         if isinstance(family, Drawn):
             return range(self.limit or DRAWN_CASES)
         size = family.size(self.steps)
+        if self.limit is None and size > MOST_CASES:
+            raise InputError(
+                f"family '{name}' has {size} cases with --steps {self.steps}, more than {MOST_CASES}; "
+                f"give --limit, or fewer --steps"
+            )
         if self.limit is None or self.limit >= size:
             return range(size)
         return sorted(Random(f"{name} {self.seed}").sample(range(size), self.limit))
