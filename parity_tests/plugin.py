@@ -106,6 +106,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     ours = [item for item in items if _ours(item)]
     skip_without_gpu(ours)
+    _thin(ours, config)
     if ours and SELECTION in config.stash:
         _select(config.stash[SELECTION], ours)
 
@@ -164,6 +165,17 @@ def _marks(target: Target, kind: str) -> list[pytest.MarkDecorator]:
     if name in INSTALL and importlib.util.find_spec(name) is None:
         marks.append(pytest.mark.skip(reason=f"{name} is not installed: {INSTALL[name]}"))
     return marks
+
+
+def _thin(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Skip what `parity_tests.thin` leaves out, with its reason."""
+    from parity_tests.thin import left_out
+
+    named = bool(config.getoption("warfence_backends", default=[]))
+    for item in items:
+        target = getattr(getattr(item, "callspec", None), "params", {}).get("target")
+        if target is not None and (why := left_out(item.name, target, named)):
+            item.add_marker(pytest.mark.skip(reason=why))
 
 
 def _check(names: list[str]) -> None:

@@ -50,7 +50,7 @@ request_shapes = st.lists(
 )  # prompt length, new tokens, whether it samples
 
 
-@examples(12)
+@examples(6)
 @given(shapes=request_shapes, seed=st.integers(0, 2**16), fence=st.sampled_from([FenceMode.FINE, FenceMode.COARSE]))
 def test_random_loops_give_the_tokens_of_the_reference(
     target: Target, engines: Callable[..., Engine], small: SmallModel,

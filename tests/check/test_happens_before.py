@@ -66,7 +66,7 @@ def test_the_accesses_found_racing_are_those_that_the_graph_does_not_order(event
 
 
 @pytest.mark.slow
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(programs)
 def test_they_are_in_very_many_programs_too(events: list[Event]) -> None:
     compare(events)

@@ -24,7 +24,7 @@ def both_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two frameworks that start on CPU, without starting them."""
     answers = {"framework:torch": [CPU], "framework:jax": [JAX_CPU]}
     monkeypatch.setattr(survey, "ask", lambda subject: {"error": None, "devices": answers[subject]})
-    monkeypatch.setattr(packages, "_version", lambda name: "99.0")
+    monkeypatch.setattr(packages, "_version", lambda name: "9999.0")
 
 
 def test_the_requirements_are_those_of_pyproject() -> None:
@@ -40,7 +40,7 @@ def test_json_holds_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     found = json.loads(capsys.readouterr().out)
     assert found["devices"] == [CPU, JAX_CPU]
     assert (found["broken"], found["advice"], found["usable"]) == ({}, [], True)
-    assert {"name": "torch", "extra": "torch", "requirement": "torch>=2.8", "version": "99.0", "status": "ok"} in found[
+    assert {"name": "torch", "extra": "torch", "requirement": "torch>=2.8", "version": "9999.0", "status": "ok"} in found[
         "packages"
     ]
     values = {variable["name"]: variable["value"] for variable in found["environment"]}
@@ -57,7 +57,7 @@ def test_people_read_the_same(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     text = capsys.readouterr().out
     assert "CUDA_LAUNCH_BLOCKING = 1" in text
     assert "XLA_FLAGS is not set" in text
-    assert re.search(r"torch\W+99\.0\W+ok", text)
+    assert re.search(r"torch\W+9999\.0\W+ok", text)
     assert text.endswith("A backend can run here.\n")
 
 
@@ -68,7 +68,7 @@ def test_a_missing_framework_is_named_with_its_pip_line(
         raise AssertionError(f"asked {subject}, which is not installed")
 
     monkeypatch.setattr(survey, "ask", nothing)
-    monkeypatch.setattr(packages, "_version", lambda name: None if name in ("torch", "jax", "jaxlib") else "99.0")
+    monkeypatch.setattr(packages, "_version", lambda name: None if name in ("torch", "jax", "jaxlib") else "9999.0")
     assert main(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["advice"] == ["torch: pip install 'torch>=2.8'", "jax: pip install 'jax>=0.10' 'jaxlib'"]
@@ -79,7 +79,7 @@ def test_a_framework_that_does_not_start_is_broken_not_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(survey, "ask", lambda subject: {"error": "ImportError: libfoo.so"})
-    monkeypatch.setattr(packages, "_version", lambda name: "99.0")
+    monkeypatch.setattr(packages, "_version", lambda name: "9999.0")
     assert main(["doctor"]) == 1
     text = capsys.readouterr().out
     assert "torch is installed but does not start: ImportError: libfoo.so" in text

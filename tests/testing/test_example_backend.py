@@ -1,4 +1,4 @@
-"""The worked third backend is short, and the whole parity suite passes on it."""
+"""The worked third backend is short, and the parity suite passes on it (all of it with WARFENCE_THOROUGH=1)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def test_it_is_short() -> None:
 @pytest.mark.slow
 def test_the_suite_passes_on_it() -> None:
     command = [sys.executable, "-m", "pytest", "parity_tests", "-q", "-p", "no:cacheprovider", "--backend", TARGET]
+    if os.environ.get("WARFENCE_THOROUGH") != "1":
+        command += ["-k", "not random and not speculation and not mutant and (not matrix or decode)"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

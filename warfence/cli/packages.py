@@ -33,6 +33,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
         "ruff>=0.9",
         "transformers>=4.57",
     ),
+    "docs": ("furo>=2025.7", "myst-nb>=1.3", "sphinx>=8.2"),
 }
 
 # Shown although jax brings it along: the pair must match, and bug reports need both.

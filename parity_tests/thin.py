@@ -1,0 +1,34 @@
+"""What a run leaves out of a backend that compiles for seconds, unless WARFENCE_THOROUGH=1 or the backend was named.
+
+The part that is left out is about the neutral code, which the other backends run, or about attention kinds that differ
+for this backend in nothing that the kept ones do not show. `warfence parity --mutants` measures all of it, always.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+THOROUGH = "WARFENCE_THOROUGH"
+COMPILES = ("jax", "cpu")
+REASON = f"compiles for seconds, and shows here what the kept cases show; {THOROUGH}=1 runs it"
+# test -> what its parameters must match to be kept
+KEPT = {
+    "test_mutant_is_caught_by_its_law": r"marker-one-stage|plan-lane-alone|claims-last-reader",
+    "test_tokens_do_not_depend_on_the_fence": r"snapshot|captured|live|segmented",
+    "test_text_survives_the_worst_order": r"first-live|last-captured",
+    "test_tokens_are_those_of_plain_decoding": r"dflash|eagle",
+    "test_mixed_and_idle_batches_wait_coarsely": r"mixed",
+    "test_no_fence_corrupts_every_time": r"live",
+    "test_a_ticket_one_stage_too_early_corrupts": r"live",
+    "test_a_historical_set_releases_before_the_boundary": r"first-published",
+    "test_a_write_lands_where_the_rules_put_it": r"^(?!.*(rereading|unknown|composite)).*$|decode / (rereading|composite)",
+}
+
+
+def left_out(name: str, target: tuple[str, str], named: bool) -> str | None:
+    """Why a test is left out; None when it runs. name: with its parameters. named: the user asked for this backend."""
+    test, _, parameters = name.partition("[")
+    if target != COMPILES or named or os.environ.get(THOROUGH) == "1" or test not in KEPT:
+        return None
+    return None if re.search(KEPT[test], parameters) else REASON
