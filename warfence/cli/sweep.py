@@ -40,7 +40,7 @@ def sweep(
         int | None, typer.Option(help="Cases of each family.", show_default="all; 1000 random ones", min=1)
     ] = None,
     seed: Annotated[int, typer.Option(help="Of random programs, and of what --limit chooses.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes.", show_default="one a core", min=0)] = 0,
+    workers: Annotated[int, typer.Option(help="Processes; 0: one a core.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep what is done: a JSON document a line.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out has.")] = False,
     as_json: JsonFlag = False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
@@ -62,7 +63,7 @@ def document(plan: Plan, judged: Sequence[Judged], programs: Sequence[Scenario],
         }
     return {
         "options": asdict(plan),
-        "versions": {"warfence": __version__, "python": python_version()},
+        "versions": {"warfence": __version__, "python": python_version(), **{b: version(b) for b in plan.backends}},
         "cases": sum(one.cases for one in judged),
         "failures": len(found),
         "seconds": round(seconds, 3),
