@@ -76,3 +76,9 @@ def test_unknown_backends_and_devices_are_refused() -> None:
         machines("numpy", "cpu")
     with pytest.raises(InputError, match="unknown device 'tpu'; choose one of: cpu, cuda"):
         machines("torch", "tpu")
+
+
+def test_without_a_device_cuda_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InputError, match="no CUDA device here"):
+        machines("torch", "cuda")

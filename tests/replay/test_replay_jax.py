@@ -51,6 +51,12 @@ def test_a_donation_is_held_while_the_reader_stands() -> None:
     assert "was held by the runtime while 'forward reads t[3]' of launch 1" in shown.said
 
 
+def test_with_a_live_view_a_donation_is_a_copy_and_nothing_holds_it() -> None:
+    (shown,) = replay(find("donation-refused"), JaxMachines("aliased")).shown
+    assert shown.verdict == "ok"
+    assert "ran while 'forward reads t[3]' of launch 1 (line 11) stood at its gate; intact" in shown.said
+
+
 def test_blocks_of_the_allocator_cannot_be_expressed() -> None:
     assert replay(find("block-kept"), JaxMachines("aliased")).lacks
 

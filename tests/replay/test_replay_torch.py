@@ -34,6 +34,7 @@ def test_the_same_order_is_harmless_in_the_fixed_twin(scenario: Scenario) -> Non
     assert replayed.lacks or (replayed.verdict, replayed.explored) == ("ok", "ok"), replayed.shown
 
 
+@pytest.mark.slow
 def test_most_of_the_catalogue_can_be_expressed() -> None:
     lacks = [one.id for one in catalogue() if replay(one, HostMachines()).lacks]
     assert len(lacks) < 0.15 * len(catalogue())

@@ -35,10 +35,6 @@ class StepGates:
         """Whether somebody stands at this gate now."""
         return step in self._reached and not self._passes(step)
 
-    def reached(self, step: int) -> bool:
-        """Whether somebody came to this gate."""
-        return step in self._reached
-
     def count(self) -> int:
         return len(self._reached) + len(self._finished)
 

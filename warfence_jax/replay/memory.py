@@ -69,7 +69,8 @@ class Arrays:
     def bind(self, parts: Sequence[Part], lane: WorkerLane) -> Callable[[], None]:
         layout = self._layout(parts)
         operands = [self.versions.get(name, self._aliases.get(name)) for name in layout.operands]
-        run = _Run(self, parts, layout, [one for one in operands if one is not None])
+        views = tuple(self._views.values())
+        run = _Run(self, parts, layout, [one for one in operands if one is not None], views)
         for at in layout.form.donated:
             self.versions[layout.operands[at]] = run.results[at]
         return partial(run.go, lane)
@@ -140,8 +141,14 @@ class Arrays:
 class _Run:
     """One call of an executable."""
 
-    def __init__(self, memory: Arrays, parts: Sequence[Part], layout: Layout, operands: list[Version | Array]) -> None:
+    def __init__(
+        self, memory: Arrays, parts: Sequence[Part], layout: Layout, operands: list[Version | Array],
+        views: tuple[np.ndarray, ...],
+    ) -> None:  # fmt: skip
         self._memory, self._parts, self._operands = memory, parts, operands
+        self._views = (
+            views  # alive at the call, so they are at the dispatch, which comes later than the host's next calls
+        )
         self._form, self._ranges = layout.form, layout.ranges
         self.results = {at: Version() for at in layout.form.donated}
         self.started = False  # its first gate was reached, so it holds its operands
@@ -158,6 +165,7 @@ class _Run:
         try:
             lane.stand(lambda: False, lambda: self._call(number))
         finally:
+            self._views = ()
             self._memory.running.discard(self)
             RUNS.remove(number)
             with self._memory.changed:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import torch
+
+from warfence.errors import InputError
 from warfence.replay.machine import Machines
 
 
 def machines(device: str) -> list[Machines]:
-    """What replays scenarios on this device."""
+    """What replays scenarios on this device. InputError: there is none."""
     if device == "cpu":
         from warfence_torch.replay.host import HostMachines
 
         return [HostMachines()]
+    if not torch.cuda.is_available():
+        raise InputError("backend torch: no CUDA device here (torch.cuda.is_available() is False); use --device cpu")
     from warfence_torch.replay.cuda import CudaMachines
 
     return [CudaMachines()]
