@@ -43,6 +43,17 @@ def test_a_wait_binds_to_the_record_at_the_time_of_the_call(lane: WorkerLane) ->
     assert not event.done(), "a wait called now would not be"
 
 
+def test_a_later_record_that_is_reached_first_ends_no_earlier_wait() -> None:
+    """Two lanes record one event, and the second one is quicker: a wait for the first record goes on."""
+    event = HostEvent()
+    first, second = event.arm(1), event.arm(2)
+    event.complete(second)
+    assert event.done()
+    assert not event.reached(first)
+    event.complete(first)
+    assert event.reached(first)
+
+
 def test_never_recorded_counts_as_complete_which_is_why_tickets_are_checked(lane: WorkerLane) -> None:
     event = HostEvent()
     assert event.done()

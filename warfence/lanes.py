@@ -19,27 +19,31 @@ JOIN_S = 60.0
 
 
 class HostEvent:
-    """An event between worker threads. `arm` is the record call on the host; `complete` is the lane reaching it."""
+    """An event between worker threads. `arm` is the record call on the host; `complete` is the lane reaching it.
 
-    __slots__ = ("_changed", "_completed", "_launch", "_recorded")
+    Each record is reached by itself: one that another lane reaches earlier says nothing about those before it.
+    """
+
+    __slots__ = ("_changed", "_launch", "_open", "_recorded")
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._recorded = 0
-        self._completed = 0
+        self._open: set[int] = set()  # generations that are recorded and not yet reached
         self._launch: int | None = None
 
     def arm(self, launch: int) -> int:
         """Record again, on behalf of `launch`. Returns the generation, to be completed when the lane gets there."""
         with self._changed:
             self._recorded += 1
+            self._open.add(self._recorded)
             self._launch = launch
             return self._recorded
 
     def complete(self, generation: int) -> None:
         """The lane reached the record of this generation."""
         with self._changed:
-            self._completed = max(self._completed, generation)
+            self._open.discard(generation)
             self._changed.notify_all()
 
     def bind(self) -> int:
@@ -47,12 +51,12 @@ class HostEvent:
         return self._recorded
 
     def reached(self, generation: int) -> bool:
-        return self._completed >= generation
+        return generation not in self._open
 
     def await_generation(self, generation: int, timeout_s: float | None = None) -> bool:
         """Block this thread until the generation is complete; False after the timeout."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._completed >= generation, timeout_s)
+            return self._changed.wait_for(lambda: self.reached(generation), timeout_s)
 
     # TicketSource
 

@@ -14,24 +14,25 @@ class StrictEvent:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._recorded = 0
-        self._completed = 0
+        self._open: set[int] = set()  # generations that are recorded and not yet reached
         self._launch: int | None = None
 
     def arm(self, launch: int) -> int:
         """The host records on behalf of `launch`. Returns the generation, which the lane completes when it is there."""
         self._recorded, self._launch = self._recorded + 1, launch
+        self._open.add(self._recorded)
         return self._recorded
 
     def complete(self, generation: int) -> None:
         """The lane is there."""
-        self._completed = max(self._completed, generation)
+        self._open.discard(generation)
 
     def bind(self) -> int:
         """The generation that a wait called now waits for."""
         return self._recorded
 
     def reached(self, generation: int) -> bool:
-        return self._completed >= generation
+        return generation not in self._open
 
     # TicketSource
 
