@@ -1,4 +1,4 @@
-"""The report as files: JUnit XML that CI reads, and one HTML page that needs nothing else."""
+"""The report as a file: JUnit XML that CI reads. The page for people has its tests in tests/report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from warfence.probe import Release
 from warfence.testing.cells import DONATION, FINE, MODES, Cell
-from warfence.testing.html import html
 from warfence.testing.junit import junit
 from warfence.testing.parity import blank
 from warfence.testing.report import CellEntry, LawEntry, MutantEntry, Report
@@ -79,32 +78,3 @@ def test_junit_says_why(xml: Element) -> None:
         ("not applicable", "gates: none"),
         ("pytest.xfail", "a known bug"),
     ]
-
-
-def test_html_is_one_page_without_script_or_network(report: Report) -> None:
-    page = html(report)
-    for absent in ("<script", "http", "src=", "@import", "url(", "<link"):
-        assert absent not in page
-    assert "prefers-color-scheme: dark" in page
-    assert page.count("<html") == page.count("</html>") == 1
-
-
-def test_html_says_all_and_escapes_it(report: Report) -> None:
-    page = html(report)
-    for expected in (
-        'parity: <span class="bad">failed</span>',
-        "&lt;message&gt;",
-        "no: &lt;no&gt;",
-        "nothing measured on torch",
-        "slow here",
-        "a known bug",
-        "not caught",
-        "written in place",
-        "swa_translate.2",
-    ):
-        assert expected in page
-    assert "<message>" not in page
-
-
-def test_html_of_an_empty_report_is_a_page() -> None:
-    assert 'class="good">ok</span>' in html(Report({}))

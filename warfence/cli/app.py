@@ -22,6 +22,7 @@ def build_app() -> typer.Typer:
     from warfence.cli.explore import explore
     from warfence.cli.parity import parity
     from warfence.cli.replay import replay
+    from warfence.cli.report import report
     from warfence.cli.serve import serve
     from warfence.cli.sweep import sweep
     from warfence.cli.trace import trace
@@ -32,7 +33,22 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (demo, serve, trace, parity, boundary, audit, check, explore, replay, sweep, bench, explain, doctor):
+    for command in (
+        demo,
+        serve,
+        trace,
+        parity,
+        report,
+        boundary,
+        audit,
+        check,
+        explore,
+        replay,
+        sweep,
+        bench,
+        explain,
+        doctor,
+    ):
         app.command()(command)
     app.add_typer(backends_group())
     return app

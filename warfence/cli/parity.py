@@ -169,9 +169,10 @@ def _write_junit(path: Path, report: Report) -> None:
 
 
 def _write_html(path: Path, report: Report) -> None:
-    from warfence.testing.html import html
+    from warfence.report.contents import Contents
+    from warfence.report.page import page
 
-    path.write_text(html(report), encoding="utf-8")
+    path.write_text(page(Contents(report)), encoding="utf-8")
 
 
 def _versions() -> dict[str, str]:

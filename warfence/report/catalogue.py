@@ -1,0 +1,52 @@
+"""The catalogue of scenarios by group, each program with its verdict, its text and its witness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from warfence.scenarios.explore import Outcome, explore
+from warfence.scenarios.library import catalogue
+from warfence.scenarios.program import Scenario
+from warfence.scenarios.repair import repair
+from warfence.scenarios.report import interleaving, sentences
+from warfence.scenarios.text import text
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One program. lanes, rows: the interleaving that goes wrong, a column a lane; empty where none does."""
+
+    scenario: Scenario
+    outcome: Outcome
+    text: str
+    lanes: list[str]
+    rows: list[list[str]]
+    said: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The programs of one group."""
+
+    name: str
+    entries: list[Entry]
+
+    @property
+    def unexpected(self) -> int:
+        return sum(not entry.outcome.expected for entry in self.entries)
+
+
+def groups() -> list[Group]:
+    """Every scenario of the catalogue, explored."""
+    return [
+        Group(name, [entry(one) for one in scenarios])
+        for name, scenarios in groupby(catalogue(), lambda one: one.group)
+    ]
+
+
+def entry(scenario: Scenario) -> Entry:
+    """One scenario, explored."""
+    outcome = explore(scenario)
+    lanes, rows = interleaving(outcome)
+    return Entry(scenario, outcome, text(scenario), lanes, rows, sentences(outcome, repair(outcome)))
