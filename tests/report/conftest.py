@@ -10,11 +10,11 @@ import pytest
 from tests.report.madeup import BACKENDS, made_up
 from warfence.model.config import ModelConfig
 from warfence.probe import Release
-from warfence.report.catalogue import Group, entry
 from warfence.report.contents import Contents
 from warfence.report.figures import Bench, Figure
 from warfence.report.page import page
 from warfence.report.timelines import picture
+from warfence.scenarios.groups import Group, entry
 from warfence.scenarios.library import find
 from warfence.testing.cells import matrix
 from warfence.testing.report import LawEntry, MutantEntry, Report

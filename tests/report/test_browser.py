@@ -10,7 +10,11 @@ import pytest
 from tests.report.chromium import Chromium, installed
 
 PROGRAM = installed()
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed here")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("chromium"),
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed here"),
+]
 SQUARE = 'button[aria-controls="cell-0-0"]'
 FOCUS = "document.activeElement.getAttribute('aria-controls')"
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.report.madeup import made_up
 from warfence.model.config import ModelConfig
-from warfence.report.catalogue import groups
 from warfence.report.contents import Contents
 from warfence.report.page import page
+from warfence.scenarios.groups import groups
 from warfence.testing.cells import matrix
 from warfence.testing.report import Report
 

@@ -106,9 +106,9 @@ def _contents(
     from warfence.bench.document import environment
     from warfence.cli import survey
     from warfence.cli.environment import survey as variables
-    from warfence.report.catalogue import groups
     from warfence.report.contents import Contents
     from warfence.report.timelines import step_picture
+    from warfence.scenarios.groups import groups
 
     watch.phase("tracing a step", 1)
     picture = step_picture({name: one.target for name, one in chosen.items()}, device)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from warfence.report.catalogue import Group
 from warfence.report.figures import Bench
 from warfence.report.timelines import Picture
+from warfence.scenarios.groups import Group
 from warfence.testing.report import Report
 
 

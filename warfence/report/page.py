@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
-
 from warfence.report.contents import Contents
 from warfence.report.matrix import rows
 from warfence.testing.mutants import MUTANTS
@@ -29,5 +27,4 @@ def page(contents: Contents) -> str:
         failures=[problem(entry) for entry in report.failures()],
         faults={mutant.id: mutant.sentence for mutant in MUTANTS},
         bad=BAD,
-        drawn=Markup(contents.timeline.svg if contents.timeline else ""),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from warfence.errors import WarfenceError
 from warfence.serve.options import ServeOptions
+from warfence.testing.honesty import what_failed
 from warfence.timeline.model import Timeline
 from warfence.timeline.run import first_step, trace_steps
 from warfence.timeline.svg import stacked_svg
@@ -42,12 +43,18 @@ def step_picture(targets: dict[str, str], device: str) -> Picture:
     made: list[Timeline] = []
     missing: dict[str, str] = {}
     for name, target in targets.items():
+        options = ServeOptions(backend=target, device=device, attention=ATTENTION)
         try:
-            made.append(
-                first_step(trace_steps(ServeOptions(backend=target, device=device, attention=ATTENTION), steps=1))
-            )
+            step = first_step(trace_steps(options, steps=1))
         except WarfenceError as lacking:
             missing[name] = str(lacking)
+        except Exception as error:  # of a backend under test: the other parts of the report are worth having
+            missing[name] = what_failed(error)
+        else:
+            if step.marks:
+                made.append(step)
+            else:
+                missing[name] = "no read boundary was seen"
     return picture(made, missing)
 
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from warfence.errors import InputError
-from warfence.scenarios.explore import explore
 from warfence.scenarios.forms import DECLARATIONS, FORMS
+from warfence.scenarios.groups import groups
 from warfence.scenarios.library import catalogue
-from warfence.scenarios.program import GROUPS
-from warfence.scenarios.repair import repair
-from warfence.scenarios.report import headline, interleaving, sentences
-from warfence.scenarios.text import text
 
 
 def pages() -> dict[str, str]:
@@ -27,29 +22,11 @@ def pages() -> dict[str, str]:
     group_page, index = (
         environment.from_string(folder.joinpath(name).read_text("utf-8")) for name in ("group.md.j2", "index.md.j2")
     )
-    groups: list[dict[str, Any]] = []
-    for group in GROUPS:
-        entries = []
-        for scenario in (one for one in catalogue() if one.group == group):
-            outcome = explore(scenario)
-            lanes, rows = interleaving(outcome)
-            said = sentences(outcome, repair(outcome))
-            entries.append(
-                {
-                    "scenario": scenario,
-                    "text": text(scenario),
-                    "headline": headline(outcome),
-                    "verdict": outcome.verdict,
-                    "lanes": lanes,
-                    "rows": rows,
-                    "said": said,
-                }
-            )
-        groups.append({"name": group, "file": f"{group.replace(' ', '-')}.md", "entries": entries})
+    found = groups()
     readme = {
-        "README.md": index.render(groups=groups, count=len(catalogue()), declarations=DECLARATIONS.items(), forms=FORMS)
+        "README.md": index.render(groups=found, count=len(catalogue()), declarations=DECLARATIONS.items(), forms=FORMS)
     }
-    return readme | {group["file"]: group_page.render(group=group) for group in groups}
+    return readme | {group.file: group_page.render(group=group) for group in found}
 
 
 def write_pages(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The catalogue of scenarios by group, each program with its verdict, its text and its witness."""
+"""The catalogue by group, each program with its verdict, its text and its witness: what pages and the report show."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ class Entry:
     rows: list[list[str]]
     said: list[str]
 
+    @property
+    def verdict(self) -> str:
+        return self.outcome.verdict
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -31,6 +35,11 @@ class Group:
 
     name: str
     entries: list[Entry]
+
+    @property
+    def file(self) -> str:
+        """Of its page in the docs."""
+        return f"{self.name.replace(' ', '-')}.md"
 
     @property
     def unexpected(self) -> int:
