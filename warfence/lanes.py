@@ -56,7 +56,7 @@ class HostEvent:
     def await_generation(self, generation: int, timeout_s: float | None = None) -> bool:
         """Block this thread until the generation is complete; False after the timeout."""
         with self._changed:
-            return self._changed.wait_for(lambda: self.reached(generation), timeout_s)
+            return self._changed.wait_for(lambda: generation not in self._open, timeout_s)
 
     # TicketSource
 

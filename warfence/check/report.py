@@ -23,6 +23,8 @@ LIMITS = (
     "A write that raced stands for the accesses that were ordered before it: fix the first race, then check again.",
     "Over-fencing is judged by the conflicts of this log, and only where no instance of a wait (kind, lanes, place in the "
     "code) needed all that it waited for.",
+    "An await of a record that is called later orders its accesses against the order of the calls: that is an order, so no "
+    "race; whether it is the right one is not judged here.",
 )
 
 
