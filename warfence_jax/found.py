@@ -46,6 +46,8 @@ def _trace(program: ForwardProgram, tables: Shapes, state: Shapes, params: Shape
 
     words = ShapeDtypeStruct((program.layout.words,), np.int32)
     traced = trace(run, (dict(tables), words, dict(state), dict(params)), (0,), ())
-    names = dict(zip(traced.arguments, sorted(tables), strict=False))  # the leaves of a dict lie in the order of its keys
+    names = dict(
+        zip(traced.arguments, sorted(tables), strict=False)
+    )  # the leaves of a dict lie in the order of its keys
     traced = replace(traced, names=traced.names | names)
     return find(operations(traced, traced.equations))

@@ -40,9 +40,13 @@ def test_json_holds_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     found = json.loads(capsys.readouterr().out)
     assert found["devices"] == [CPU, JAX_CPU]
     assert (found["broken"], found["advice"], found["usable"]) == ({}, [], True)
-    assert {"name": "torch", "extra": "torch", "requirement": "torch>=2.8", "version": "9999.0", "status": "ok"} in found[
-        "packages"
-    ]
+    assert {
+        "name": "torch",
+        "extra": "torch",
+        "requirement": "torch>=2.8",
+        "version": "9999.0",
+        "status": "ok",
+    } in found["packages"]
     values = {variable["name"]: variable["value"] for variable in found["environment"]}
     assert values["JAX_DEBUG_NANS"] == "1"
     assert set(values) == {variable.name for variable in environment.VARIABLES}

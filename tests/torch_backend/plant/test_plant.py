@@ -134,10 +134,16 @@ def test_nothing_shared_is_read_so_the_ticket_is_out_before_the_replay(table: Te
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (lambda t: t[1].add_(1), r"operation 1 \(aten.add_.Tensor\) at .*test_plant.py:\d+ in <lambda> writes table\[6:12\]"),
+        (
+            lambda t: t[1].add_(1),
+            r"operation 1 \(aten.add_.Tensor\) at .*test_plant.py:\d+ in <lambda> writes table\[6:12\]",
+        ),
         (lambda t: torch.add(X, 1, out=t[:2]), r"aten.add.out\) at .* writes table\[0:12\]"),
         (lambda t: (t + 1, t[2:]), r"result 1 of the function is a view of table\[12:24\]"),
-        (lambda t: t[0, 0].item(), r"_local_scalar_dense.default\) at .*test_plant.py:\d+ in <lambda> cannot be captured"),
+        (
+            lambda t: t[0, 0].item(),
+            r"_local_scalar_dense.default\) at .*test_plant.py:\d+ in <lambda> cannot be captured",
+        ),
         (lambda t: X.nonzero(), "nonzero.default.* cannot be captured: the shape of its result depends on values"),
         (lambda t: X.masked_select(X > 0), "masked_select.default.* cannot be captured"),
         (lambda t: X[X > 0], "index.Tensor.* cannot be captured: the host counts the cells of a mask"),

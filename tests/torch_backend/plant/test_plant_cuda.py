@@ -180,10 +180,14 @@ def refused(rig: Rig, fn: Callable[[], object], said: str) -> None:
 
 
 def test_what_cannot_be_captured_is_refused_with_operation_and_line(rig: Rig) -> None:
-    refused(rig, lambda: rig.table[0, 0].item(), r"_local_scalar_dense.default\) at .*cuda.py:\d+ in <lambda> cannot be")
+    refused(
+        rig, lambda: rig.table[0, 0].item(), r"_local_scalar_dense.default\) at .*cuda.py:\d+ in <lambda> cannot be"
+    )
     refused(rig, lambda: rig.table[rig.table > 0], r"index.Tensor\) at .* cannot be captured: the host counts")
     refused(
-        rig, lambda: (rig.table + 1).cpu(), r"_to_copy.default\) at .*cuda.py:\d+ in <lambda> cannot be captured: the host waits"
+        rig,
+        lambda: (rig.table + 1).cpu(),
+        r"_to_copy.default\) at .*cuda.py:\d+ in <lambda> cannot be captured: the host waits",
     )
     refused(
         rig, lambda: (rig.table + 1, torch.cuda.synchronize()), r"CUDA refused behind operation 0 \(aten.add.Tensor\)"
