@@ -164,7 +164,11 @@ class Backend(Protocol):
     name: str
     device: str
     capabilities: Capabilities
-    compilations: int  # executables compiled or graphs captured so far; constant after warm-up
+
+    @property
+    def compilations(self) -> int:
+        """Executables compiled or graphs captured so far; constant after warm-up."""
+        ...
 
     def lane(self, name: str) -> Lane:
         """The lane of that name (`schedule`, `forward`, `plan`), made at first use."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -44,35 +44,20 @@ def session(job: Job, watcher: Watcher, log: Path | None, timeline: Path | None)
     """
     from warfence.check.log_file import LogWriter
     from warfence.check.recording import Recorded, unseen
-    from warfence.engine import Engine
-    from warfence.serve.session import Session
     from warfence.serve.session import session as plain
-    from warfence.serve.start import one_thread_for_small, open_backend
 
-    if timeline is not None:
-        with timed(job, watcher, timeline) as warm:
-            yield warm
-        return
-    if log is None:
-        with plain(job, watcher) as warm:
-            yield warm
-        return
-    options, model, spec = job.options, job.model, job.spec
-    watcher.starting(options.backend, options.device)
-    one_thread_for_small(sum(w.size for w in model.weights.values()))
-    inner = open_backend(options.backend, options.device, options.backend_options())
-    try:
-        with LogWriter(log, unseen(inner)) as writer:
-            backend = cast("Backend", Recorded(inner, writer.append))  # whose count of compilations can only be read
-            engine = Engine(
-                options.engine(), model.config, model.weights, backend, spec.algorithm, spec.draft, options.block
-            )
-            total = len(engine.wanted())
-            for done, program in enumerate(engine.warm_up(), start=1):
-                watcher.warmed_up(program, done, total)
-            yield Session(job, engine, backend, watcher)
-    finally:
-        inner.close()
+    with ExitStack() as stack:
+        if timeline is not None:
+            warm = stack.enter_context(timed(job, watcher, timeline))
+        elif log is not None:
+
+            def recorded(inner: Backend) -> Backend:
+                return Recorded(inner, stack.enter_context(LogWriter(log, unseen(inner))).append)
+
+            warm = stack.enter_context(plain(job, watcher, recorded))
+        else:
+            warm = stack.enter_context(plain(job, watcher))
+        yield warm
 
 
 def judged(console: Console, log: Path) -> dict[str, Any]:

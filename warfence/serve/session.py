@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -14,6 +14,8 @@ from warfence.modes import FenceMode
 from warfence.requests import Request
 from warfence.serve.job import Job
 from warfence.serve.start import one_thread_for_small, open_backend
+
+Wrap = Callable[[Backend], Backend]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +99,22 @@ class Session:
 
 
 @contextmanager
-def session(job: Job, watcher: Watcher) -> Iterator[Session]:
-    """Start the job's backend and compile every forward. Lanes and threads end with the context, whatever happened."""
+def session(
+    job: Job, watcher: Watcher, wrap: Wrap = lambda backend: backend, config: EngineConfig | None = None
+) -> Iterator[Session]:
+    """Start the job's backend and compile every forward. Lanes and threads end with the context, whatever happened.
+
+    wrap: puts something of its own around the backend, which closes it. config: in place of the job's.
+    """
     options = job.options
     watcher.starting(options.backend, options.device)
     one_thread_for_small(sum(w.size for w in job.model.weights.values()))
     backend = open_backend(options.backend, options.device, options.backend_options())
     try:
+        backend = wrap(backend)
         model, spec = job.model, job.spec
         with Engine(
-            options.engine(), model.config, model.weights, backend, spec.algorithm, spec.draft, options.block
+            config or options.engine(), model.config, model.weights, backend, spec.algorithm, spec.draft, options.block
         ) as engine:
             total = len(engine.wanted())
             for done, program in enumerate(engine.warm_up(), start=1):

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from warfence import backends
 from warfence.backend import FORWARD, PLAN, SCHEDULE, Backend
-from warfence.engine import Engine, EngineConfig
+from warfence.engine import EngineConfig
 from warfence.errors import InputError
 from warfence.modes import ForwardMode
 from warfence.serve.job import Job, prepare
 from warfence.serve.options import ServeOptions
-from warfence.serve.session import Session, Watcher
-from warfence.serve.start import one_thread_for_small, open_backend
+from warfence.serve.session import Session, Watcher, session
 from warfence.timeline.build import timeline
 from warfence.timeline.model import Timeline
 from warfence.timeline.times import Profiles
@@ -43,21 +42,19 @@ class TracedSession:
 @contextmanager
 def traced(job: Job, watcher: Watcher, config: EngineConfig) -> Iterator[TracedSession]:
     """Start the job's backend, let it note its times, and compile every forward. The trace begins when all is warm."""
-    options, model, spec = job.options, job.model, job.spec
-    watcher.starting(options.backend, options.device)
-    one_thread_for_small(sum(w.size for w in model.weights.values()))
-    backend = Traced(open_backend(options.backend, options.device, options.backend_options()))
-    try:
-        engine = Engine(config, model.config, model.weights, backend, spec.algorithm, spec.draft, options.block)  # type: ignore[arg-type]  # its count of compilations can only be read
-        total = len(engine.wanted())
-        for done, program in enumerate(engine.warm_up(), start=1):
-            watcher.warmed_up(program, done, total)
+    made: list[Traced] = []
+
+    def trace(inner: Backend) -> Backend:
+        made.append(Traced(inner))
+        return made[0]
+
+    options, algorithm = job.options, job.spec.algorithm
+    with session(job, watcher, trace, config) as warm:
+        (backend,) = made
         backend.tracer.start()
-        kind = f", {spec.algorithm.name}" if spec.algorithm.speculative else ""
+        kind = f", {algorithm.name}" if algorithm.speculative else ""
         title = f"{backend.name} on {options.device}: fence {options.fence}, attention {options.attention}{kind}"
-        yield TracedSession(Session(job, engine, backend, watcher), backend, title)  # type: ignore[arg-type]
-    finally:
-        backend.close()
+        yield TracedSession(warm, backend, title)
 
 
 def trace_steps(options: ServeOptions, steps: int, profile: Path | None = None) -> Timeline:

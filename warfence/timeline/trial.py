@@ -29,7 +29,7 @@ def trace_trial(backend: Backend, small: SmallModel, cell: Cell) -> Timeline:
     """
     try:
         traced = Traced(backend)
-        rig = Rig(traced, small)  # type: ignore[arg-type]  # its count of compilations can only be read
+        rig = Rig(traced, small)
         prober = rig.prober(cell)
         boundary = rig.planned(cell)[0].forward.program.read_boundary()
         if boundary is None:
