@@ -67,3 +67,15 @@ def test_the_catalogue_as_a_document_and_as_a_table(capsys: pytest.CaptureFixtur
 def test_a_wrong_call_exits_with_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_timeline_shows_who_stood_and_what_ran_behind_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the repaired twin the write stands, and has not run before the read has."""
+    path = tmp_path / "run.json"
+    assert main(["replay", "no-fence", "--fixed", "--backend", "torch", "--timeline", str(path)]) == 0
+    events = [one for one in json.loads(path.read_text())["traceEvents"] if one["ph"] == "X"]
+    ends = {one["name"]: one["ts"] + one["dur"] for one in events}
+    assert any(name.startswith("stands: recycle") for name in ends)
+    assert ends["reads t[3]"] <= ends["recycle: writes t[3]"]
+    assert main(["replay", "--catalogue", "--backend", "torch", "--timeline", str(path)]) == 2
+    assert "--timeline is of one scenario" in capsys.readouterr().err

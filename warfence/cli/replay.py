@@ -32,6 +32,10 @@ def replay(
     parameters: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=NUMBER", help="Another value of a parameter; repeatable.")
     ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(help="Write what ran when as Trace Event JSON; of one scenario, each backend a process."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Force a scenario's worst order on real lanes: bad ones spoil real values, right ones stay intact.
@@ -42,6 +46,7 @@ def replay(
 
     from warfence.cli.contenders import BEFORE_IMPORT
     from warfence.cli.explore import set_values
+    from warfence.cli.trace import check_file
     from warfence.replay.registry import installed, machines
     from warfence.replay.verdicts import replay as replay_one
     from warfence.replay.verdicts import replay_fixed
@@ -51,6 +56,9 @@ def replay(
 
     if bool(file) == catalogue:
         raise InputError(f"{'a file and' if file else 'neither a file nor'} --catalogue; give one of the two")
+    if timeline is not None and catalogue:
+        raise InputError("--timeline is of one scenario; name one instead of --catalogue")
+    check_file("--timeline", timeline)
     for variable, value in BEFORE_IMPORT.items():
         os.environ.setdefault(variable, value)
     path = Path(file)
@@ -67,6 +75,8 @@ def replay(
             found[one.id, kind.name] = one
     results = [*found.values()]
     names = [kind.name for kind in kinds]
+    if timeline is not None:
+        _write(timeline, results)
     if as_json:
         print_json({"device": device, **_counts(results, names), "results": [one.document() for one in results]})
     elif catalogue:
@@ -75,6 +85,17 @@ def replay(
         for one in results:
             _print_one(console, one)
     raise typer.Exit(DONE if all(one.agrees for one in results) else FAILED)
+
+
+def _write(path: Path, results: list[Replayed]) -> None:
+    """The timelines of what was run; InputError where nothing was."""
+    from warfence.cli.trace import write_timelines
+    from warfence.replay.timeline import timeline
+
+    made = [timeline(f"{one.id} on {one.machine}", one.worst.attempt, one.worst.times) for one in results if one.shown]
+    if not made:
+        raise InputError("--timeline: nothing was run, so there is nothing to write")
+    write_timelines("--timeline", path, *made)
 
 
 def _counts(results: list[Replayed], names: list[str]) -> dict[str, Any]:
@@ -119,6 +140,5 @@ def _print_one(console: Console, one: Replayed) -> None:
         for shown in one.shown
     ]
     print_table(f"{one.id} on {one.machine}", ("stands at its gate", "tried meanwhile", "shown"), rows, console)
-    worst = next(shown for shown in one.shown if shown.verdict == one.verdict)
     how = "as expected" if one.agrees else f"NOT as expected, which is {one.expect} (explored: {one.explored})"
-    say(console, f"{one.id} on {one.machine}: {one.verdict}, {how}: {worst.said}")
+    say(console, f"{one.id} on {one.machine}: {one.verdict}, {how}: {one.worst.said}")

@@ -17,6 +17,7 @@ from warfence.probe import LANDING_FACTOR, LEAST_BOUND_S
 from warfence.replay.hosts import Hosts
 from warfence.replay.machine import Machine
 from warfence.replay.plan import Attempt
+from warfence.replay.timeline import Ran
 from warfence.replay.values import Difference, differences, place
 
 POLL_S = 50e-6
@@ -27,7 +28,7 @@ MOST_BOUND_S = 0.25  # on a busy machine a first step may take long for other re
 class Observed:
     """What one run showed. ran: the tried access ran while the other one stood at its gate. stood: a step that stood although
     nothing in the program holds it. standing: lanes and host threads that could not go on in the end.
-    refused: (call, message), where the runtime refused a call.
+    refused: (call, message), where the runtime refused a call. times: of every access that ran, in the order they ended.
     """
 
     ran: bool | None
@@ -35,6 +36,7 @@ class Observed:
     standing: tuple[str, ...]
     refused: tuple[int, str] | None
     differences: tuple[Difference, ...]
+    times: tuple[Ran, ...] = ()
 
 
 class Driver:
@@ -45,6 +47,10 @@ class Driver:
         self._hosts = Hosts(attempt.trace, machine)
         self._landing_s = 0.0
         self._fired = False
+        self._start = time.perf_counter()
+        self._opened: dict[int, float] = {}  # when the gate of each access was opened
+        self._ended: dict[int, float] = {}  # and when it was seen to have run
+        self._stood: dict[int, float] = {}  # until when it is known to have stood
 
     def run(self) -> Observed:
         """Force the attempt. FenceError: the watchdog had to open the gates."""
@@ -70,7 +76,22 @@ class Driver:
             machine.close()
         if self._fired:
             raise FenceError(f"the lanes did not come to rest within {WATCHDOG_S} s, so the watchdog opened all gates")
-        return Observed(ran, stood, standing, self.refused, tuple(wrong))
+        return Observed(ran, stood, standing, self.refused, tuple(wrong), self._times())
+
+    def _times(self) -> tuple[Ran, ...]:
+        ended = sorted(self._ended.items(), key=lambda pair: pair[1])
+        return tuple(Ran(step, self._opened.get(step, end), end, self._stood.get(step)) for step, end in ended)
+
+    def _note(self) -> None:
+        """Which of the opened accesses have run by now, and which still stand."""
+        now = time.perf_counter() - self._start
+        for step in self._opened:
+            if step in self._ended:
+                continue
+            if self._machine.gates.finished(step):
+                self._ended[step] = now
+            elif step in self._stood:
+                self._stood[step] = now
 
     def _differences(self) -> list[Difference]:
         machine, trace = self._machine, self._attempt.trace
@@ -92,22 +113,31 @@ class Driver:
             if not self._runs(step):
                 return False, step
         for step in attempt.behind:
-            self._machine.gates.open(step)
+            self._open(step)
         ran = self._runs(attempt.tried)
         return ran, attempt.tried if attempt.passes and not ran else None
 
     def _runs(self, step: int) -> bool:
         """Open one gate. True once the access has run, False when it stands."""
         start = time.perf_counter()
-        self._machine.gates.open(step)
+        self._open(step)
         self._quiet(step)
         if not self._machine.gates.finished(step):
+            self._stood[step] = time.perf_counter() - self._start
             return False
         self._landing_s = max(self._landing_s, time.perf_counter() - start)
         return True
 
+    def _open(self, step: int) -> None:
+        self._opened.setdefault(step, time.perf_counter() - self._start)
+        self._machine.gates.open(step)
+
     def _quiet(self, step: int | None = None) -> None:
         """Block until this access has run, or nobody goes on any more."""
+        self._come_to_rest(step)
+        self._note()
+
+    def _come_to_rest(self, step: int | None) -> None:
         bound_s = min(max(LEAST_BOUND_S, LANDING_FACTOR * self._landing_s), MOST_BOUND_S)
         seen, since = -1, time.perf_counter()
         while not self._fired and (step is None or not self._machine.gates.finished(step)):

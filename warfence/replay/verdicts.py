@@ -15,6 +15,7 @@ from warfence.replay.driver import Driver, Observed
 from warfence.replay.machine import Machines
 from warfence.replay.parts import donates
 from warfence.replay.plan import Attempt, attempts, repaired_attempts
+from warfence.replay.timeline import Ran
 from warfence.replay.values import NOT_SHOWN, place, say
 from warfence.scenarios.explore import Outcome, explore
 from warfence.scenarios.library import find
@@ -32,6 +33,8 @@ class Shown:
     tried: Step | None
     verdict: str
     said: str
+    attempt: Attempt
+    times: tuple[Ran, ...]
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class Replayed:
     @property
     def verdict(self) -> str:
         return min((one.verdict for one in self.shown), key=WORST_FIRST.index, default="")
+
+    @property
+    def worst(self) -> Shown:
+        """The attempt that gives the verdict."""
+        return min(self.shown, key=lambda one: WORST_FIRST.index(one.verdict))
 
     @property
     def agrees(self) -> bool:
@@ -111,7 +119,7 @@ def _shown(outcome: Outcome, attempt: Attempt, seen: Observed) -> Shown:
     steps = attempt.trace.steps
     held = None if attempt.held is None else steps[attempt.held]
     tried = None if attempt.tried is None else steps[attempt.tried]
-    return Shown(held, tried, *_verdict(outcome, attempt, seen, held, tried))
+    return Shown(held, tried, *_verdict(outcome, attempt, seen, held, tried), attempt, seen.times)
 
 
 def _verdict(
