@@ -9,30 +9,22 @@ import jax
 import numpy as np
 from jax import Array, ShapeDtypeStruct
 
-from warfence.boundary import Boundary, find
+from warfence.boundary import Boundary, Kept, find
 from warfence.program import ForwardProgram
 from warfence_jax.cutting.operations import operations
 from warfence_jax.cutting.trace import trace
 from warfence_jax.kernels import run_stage
 from warfence_jax.words import unpack
 
-KEPT = 512
-_FOUND: dict[tuple[ForwardProgram, tuple[tuple[str, tuple[int, ...]], ...]], Boundary] = {}
+_KEPT = Kept()
 
 Shapes = Mapping[str, ShapeDtypeStruct]
 
 
 def boundary_of(program: ForwardProgram, tables: Shapes, state: Shapes, params: Shapes) -> Boundary:
-    """Trace all stages as one function over these tables, each stage in its scope.
-
-    Engines are made again and again of few programs, so what was found is kept.
-    """
-    key = (program, tuple((name, table.shape) for name, table in tables.items()))
-    if key not in _FOUND:
-        if len(_FOUND) >= KEPT:
-            _FOUND.clear()
-        _FOUND[key] = _trace(program, tables, state, params)
-    return _FOUND[key]
+    """Trace all stages as one function over these tables, each stage in its scope."""
+    shapes = {name: table.shape for name, table in tables.items()}
+    return _KEPT.find(program, shapes, lambda: _trace(program, tables, state, params))
 
 
 def _trace(program: ForwardProgram, tables: Shapes, state: Shapes, params: Shapes) -> Boundary:

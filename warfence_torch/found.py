@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from warfence.boundary import Boundary, find
+from warfence.boundary import Boundary, Kept, find
 from warfence.kernels import bind
 from warfence.program import ForwardProgram
 from warfence_torch.kernels import KERNELS
@@ -16,21 +16,13 @@ from warfence_torch.planting.stages import stage
 from warfence_torch.planting.trace import Pass, Subject
 from warfence_torch.words import field_views
 
-KEPT = 512
-_FOUND: dict[tuple[ForwardProgram, tuple[tuple[str, torch.Size], ...]], Boundary] = {}
+_KEPT = Kept()
 
 
 def boundary_of(program: ForwardProgram, fixed: Mapping[str, Tensor], tables: Mapping[str, Tensor]) -> Boundary:
-    """Run the kernels once on a batch of padding, under a trace, each as its stage.
-
-    fixed: tables, state and weights. Engines are made again and again of few programs, so what was found is kept.
-    """
-    key = (program, tuple((name, table.shape) for name, table in tables.items()))
-    if key not in _FOUND:
-        if len(_FOUND) >= KEPT:
-            _FOUND.clear()
-        _FOUND[key] = _trace(program, fixed, tables)
-    return _FOUND[key]
+    """Run the kernels once on a batch of padding, under a trace, each as its stage. fixed: tables, state and weights."""
+    shapes = {name: tuple(table.shape) for name, table in tables.items()}
+    return _KEPT.find(program, shapes, lambda: _trace(program, fixed, tables))
 
 
 def _trace(program: ForwardProgram, fixed: Mapping[str, Tensor], tables: Mapping[str, Tensor]) -> Boundary:

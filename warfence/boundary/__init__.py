@@ -4,7 +4,8 @@
 """
 
 from warfence.boundary.find import Boundary, find
+from warfence.boundary.kept import Kept
 from warfence.boundary.trace import Access, Operation
 from warfence.boundary.verify import FindsBoundary, confirm, disagreement
 
-__all__ = ["Access", "Boundary", "FindsBoundary", "Operation", "confirm", "disagreement", "find"]
+__all__ = ["Access", "Boundary", "FindsBoundary", "Kept", "Operation", "confirm", "disagreement", "find"]
