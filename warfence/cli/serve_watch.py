@@ -37,7 +37,7 @@ def check_watch(log: Path | None) -> None:
 
 
 @contextmanager
-def session(job: Job, watcher: Watcher, log: Path | None, timeline: Path | None) -> Iterator[Session]:
+def session(job: Job, watcher: Watcher, log: Path | None, timeline: Path | None = None) -> Iterator[Session]:
     """`warfence.serve.session.session`, on a recorded backend where a log is wanted. The log is whole afterwards.
 
     timeline: likewise, on a backend that notes its times.
