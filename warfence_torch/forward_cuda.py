@@ -20,7 +20,7 @@ from warfence.errors import StageError
 from warfence.kernels import bind
 from warfence.modes import Region
 from warfence.program import ForwardProgram, Gated, Step
-from warfence.quiet import no_collection
+from warfence_torch.capture import capturing
 from warfence_torch.fresh import FreshStaging
 from warfence_torch.gates_cuda import CudaGates
 from warfence_torch.kernels import KERNELS
@@ -123,6 +123,6 @@ class CudaForward:
 
     def _capture(self, region: Region, steps: tuple[Step, ...], pool: object) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
-        with no_collection(), torch.inference_mode(), torch.cuda.graph(graph, pool=pool, stream=self._lane.stream):
+        with torch.inference_mode(), capturing(graph, self._lane.stream, pool):
             self._run(region, steps, capturing=True)
         return graph

@@ -13,7 +13,7 @@ import torch
 
 from warfence.boundary import Boundary
 from warfence.errors import InputError
-from warfence.quiet import no_collection
+from warfence_torch.capture import capturing
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
 from warfence_torch.planting.planted import Planted
 from warfence_torch.planting.trace import Pass, Subject, Traced
@@ -86,7 +86,7 @@ def _capture(graph: torch.cuda.CUDAGraph, run: Pass, planter: Planter, stream: t
     refused: InputError | None = None
     output: Any = None
     try:
-        with no_collection(), torch.cuda.stream(stream), torch.cuda.graph(graph, pool=pool, stream=stream):
+        with capturing(graph, stream, pool):
             try:
                 output = run.run()
                 planter.join()

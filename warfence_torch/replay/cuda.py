@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from warfence.quiet import no_collection
 from warfence.replay.machine import Machine, Part, Seen, Stand, value_of
 from warfence.replay.parts import donates, parts_of
 from warfence.replay.sizes import lanes
 from warfence.scenarios.operations import Memories, Op
 from warfence.scenarios.trace import Trace
+from warfence_torch.capture import capturing
 from warfence_torch.lanes_cuda import CudaLane, distinct_stream
 from warfence_torch.replay.gates_cuda import Awaited, StreamGates
 from warfence_torch.replay.host import NO_DONATION
@@ -155,7 +155,7 @@ class CudaMachine:
 
     def _capture(self, lane: str, parts: Sequence[Part]) -> torch.cuda.CUDAGraph:
         graph, stream = torch.cuda.CUDAGraph(), self._streams[lane]
-        with no_collection(), torch.cuda.graph(graph, stream=stream):
+        with capturing(graph, stream):
             self._enqueue(stream, parts)
         return graph
 

@@ -82,7 +82,7 @@ def on_stream(stream: Stream) -> Iterator[None]:
 
 
 @contextmanager
-def graph(captured: CUDAGraph, stream: Stream) -> Iterator[None]:
+def graph(captured: CUDAGraph, pool: object = None, stream: Stream | None = None, **how: str) -> Iterator[None]:
     torch.cuda.synchronize()
     with on_stream(stream):
         captured.capture_begin()

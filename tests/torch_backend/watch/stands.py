@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from warfence.lanes import HostEvent, WorkerLane
-from warfence.quiet import no_collection
+from warfence_torch.capture import capturing
 
 LANES = {"F": "forward", "S": "schedule", "P": "plan", "C": "copy", "X": "transfer"}
 SHARED = ("t", "map", "kv", "m")
@@ -141,7 +141,7 @@ class CudaStand:
 
     def capture(self, lane: str, *steps: Any) -> Any:
         graph = torch.cuda.CUDAGraph()
-        with no_collection(), torch.cuda.graph(graph, stream=self._streams[lane]):
+        with capturing(graph, self._streams[lane]):
             for step in steps:
                 if callable(step):
                     step()

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tests.torch_backend.watch.stands import CudaStand
-from warfence.quiet import no_collection
 from warfence_torch import stage
+from warfence_torch.capture import capturing
 from warfence_torch.watching import Watch, watch
 
 
@@ -38,7 +38,7 @@ def test_a_side_stream_inside_a_graph_is_seen(cuda: CudaStand, joined: bool) -> 
     def program(t: torch.Tensor) -> None:
         marker, graph = cuda.marker(), torch.cuda.CUDAGraph()
         main, side = cuda._streams["F"], cuda._streams["C"]
-        with no_collection(), torch.cuda.graph(graph, stream=main):
+        with capturing(graph, main):
             side.wait_stream(main)
             with torch.cuda.stream(side):
                 t.sum()
@@ -62,7 +62,7 @@ def test_an_event_inside_a_graph_forks_as_a_stream_does(cuda: CudaStand) -> None
     def program(t: torch.Tensor) -> None:
         forked, joined, graph = cuda.event(), cuda.event(), torch.cuda.CUDAGraph()
         main, side = cuda._streams["F"], cuda._streams["C"]
-        with no_collection(), torch.cuda.graph(graph, stream=main):
+        with capturing(graph, main):
             t.zero_()
             forked.record(main)
             side.wait_event(forked)
