@@ -1,6 +1,7 @@
 """Small torch programs from public reports (and a few more), each racy and fixed: `PAIRS[name](stand, racy)`.
 
 Names are those of the reports' scenarios; `expresses` lists the scenarios that a pair stands for.
+Over 300 lines, because it is one flat list: each pair stands by itself, and they are read beside each other.
 """
 
 from __future__ import annotations
