@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from warfence.check.events import Event
-from warfence.check.log_file import read_log, write_log
-from warfence.check.report import check
+from warfence.races.check.events import Event
+from warfence.races.check.log_file import read_log, write_log
+from warfence.races.check.report import check
 
 ROWS, WIDTH, BATCH = 512, 64, 8
 

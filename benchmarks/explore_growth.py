@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import time
 
-from warfence.scenarios.explore import explore
-from warfence.scenarios.order import conflicts
-from warfence.scenarios.parse import parse
+from warfence.races.scenarios.explore import explore
+from warfence.races.scenarios.order import conflicts
+from warfence.races.scenarios.parse import parse
 
 LANES = ("a", "b", "c", "d")
 CASES = ((100, 10), (300, 50), (1_000, 10), (1_000, 50), (1_000, 200), (3_000, 50), (10_000, 50), (50_000, 50))

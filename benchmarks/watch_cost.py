@@ -15,12 +15,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
-from warfence.check.log_file import read_log
-from warfence.check.report import check
 from warfence.cli.serve_watch import session
-from warfence.serve.job import prepare
-from warfence.serve.options import ServeOptions
-from warfence.serve.session import Watcher
+from warfence.races.check.log_file import read_log
+from warfence.races.check.report import check
+from warfence.serve.jobs.job import prepare
+from warfence.serve.jobs.options import ServeOptions
+from warfence.serve.jobs.session import Watcher
 
 ROUNDS = 7
 

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # so that it runs from a bar
 import torch
 from torch import Tensor
 
-from warfence.lanes import HostEvent, WorkerLane
-from warfence.quiet import no_collection
+from warfence.host.lanes import HostEvent, WorkerLane
+from warfence.host.quiet import no_collection
 from warfence_torch import plant, stage, watch
 
 Tables = dict[str, Tensor]

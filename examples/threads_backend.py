@@ -12,15 +12,15 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from warfence.backend import FORWARD, ArraySpec, Capabilities, Marker
-from warfence.batch import Batch
-from warfence.errors import InputError, StageError
-from warfence.gates import HostGates
-from warfence.kernels import bind
-from warfence.lanes import HostEvent, WorkerLane
-from warfence.modes import Region
-from warfence.program import START, ForwardProgram, Gated
-from warfence.testing.kernels import KERNELS, Array
+from warfence.core.backend import FORWARD, ArraySpec, Capabilities, Marker
+from warfence.core.batch import Batch
+from warfence.core.errors import InputError, StageError
+from warfence.core.gates import HostGates
+from warfence.core.modes import Region
+from warfence.core.program import START, ForwardProgram, Gated
+from warfence.host.lanes import HostEvent, WorkerLane
+from warfence.host.stage_calls import bind
+from warfence.parity.kernels import KERNELS, Array
 
 
 class Tables:

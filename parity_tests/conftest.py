@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from parity_tests import plugin
-from warfence.backend import Backend
 from warfence.backends import load
-from warfence.engine import Engine
-from warfence.testing.small import SmallModel, make_engine, small_model
+from warfence.core.backend import Backend
+from warfence.parity.small import SmallModel, make_engine, small_model
+from warfence.serve.engine import Engine
 
 Target = plugin.Target
 

@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the lanes bring their own threads
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
-    from warfence.errors import InputError
+    from warfence.core.errors import InputError
 
     try:
         _check(config.getoption("warfence_backends"))
@@ -181,7 +181,7 @@ def _thin(items: list[pytest.Item], config: pytest.Config) -> None:
 def _check(names: list[str]) -> None:
     """InputError for a name that is no backend, before any test has run."""
     from warfence.backends import REFERENCE, available, load
-    from warfence.testing.selection import choose
+    from warfence.parity.selection import choose
 
     for name in names:
         if ":" not in name:
@@ -193,7 +193,7 @@ def _check(names: list[str]) -> None:
 
 
 def _selection(config: pytest.Config) -> Any:
-    from warfence.testing.selection import read_selection
+    from warfence.parity.selection import read_selection
 
     return read_selection(config.getoption("warfence_skips"), config.getoption("warfence_xfails"))
 
@@ -210,8 +210,8 @@ def _select(selection: Any, items: list[pytest.Item]) -> None:
 
 def _unmatched(selection: Any) -> list[str]:
     """A sentence for each line of the files that is about no cell and no law."""
-    from warfence.testing.cells import matrix
-    from warfence.testing.laws import LAWS
+    from warfence.parity.cells import matrix
+    from warfence.parity.laws import LAWS
 
     found: list[str] = selection.unmatched([*(cell.name for cell in matrix()), *(law.id for law in LAWS)])
     return found

@@ -1,6 +1,6 @@
 """The negative arms: without the fence, or with a ticket that comes too early, the text is wrong, every time.
 
-The order is forced (see `warfence.forced_order`), so this is no matter of luck. Where the runtime guards the tables itself
+The order is forced (see `warfence.parity.forced_order`), so this is no matter of luck. Where the runtime guards the tables itself
 (donation), the same order leaves the text right, and the suite says what the runtime did.
 """
 
@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from parity_tests.plugin import unguarded_options
-from warfence.attention import make_attention
-from warfence.backend import FORWARD, SCHEDULE, Backend, Forward
-from warfence.batch import BatchLayout, BatchRow, pack
-from warfence.engine import Engine
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
-from warfence.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
-from warfence.policy import Decision
-from warfence.program import START, ForwardProgram
-from warfence.testing.small import SIZES, SmallModel, first_difference, make_engine, serve
+from warfence.core.attention import make_attention
+from warfence.core.backend import FORWARD, SCHEDULE, Backend, Forward
+from warfence.core.batch import BatchLayout, BatchRow, pack
+from warfence.core.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
+from warfence.core.policy import Decision
+from warfence.core.program import START, ForwardProgram
+from warfence.parity.small import SIZES, SmallModel, first_difference, make_engine, serve
+from warfence.serve.engine import Engine
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
 
 MakeBackend = Callable[..., Backend]
 Engines = Callable[..., Engine]
@@ -74,7 +74,7 @@ def test_a_ticket_one_stage_too_early_corrupts(
     monkeypatch.setattr(backend, "compile", compile_early)
     if attention == "composite":  # its only replay read is the first replay stage: one stage earlier is PRE_REPLAY
         monkeypatch.setattr(
-            "warfence.forwards.decide", lambda query, rules=(): Decision(pre_for_decode(query.mode), "mutant", "")
+            "warfence.core.forwards.decide", lambda query, rules=(): Decision(pre_for_decode(query.mode), "mutant", "")
         )
     with make_engine(small, backend, attention=attention, forced_order="last", trusting=True) as engine:
         requests, summary = serve(engine)

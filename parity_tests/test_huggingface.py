@@ -11,13 +11,13 @@ import pytest
 import torch
 import transformers
 
-from warfence.attention import make_attention
-from warfence.backend import FORWARD, SCHEDULE, Backend
-from warfence.batch import BatchLayout, BatchRow, pack
-from warfence.model.config import from_hf
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
-from warfence.model.weights import load_weights
-from warfence.modes import ForwardMode
+from warfence.core.attention import make_attention
+from warfence.core.backend import FORWARD, SCHEDULE, Backend
+from warfence.core.batch import BatchLayout, BatchRow, pack
+from warfence.core.modes import ForwardMode
+from warfence.serve.model.config import from_hf
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.weights import load_weights
 
 SHAPE = {
     "vocab_size": 61, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,

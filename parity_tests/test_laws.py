@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from warfence.backends import UNGUARDED, load
-from warfence.testing.laws import LAWS, Bench, Law
-from warfence.testing.mutants import MUTANTS, Mutant, run_mutant
-from warfence.testing.scorecard import check_law
-from warfence.testing.small import SmallModel
+from warfence.parity.laws import LAWS, Bench, Law
+from warfence.parity.mutants import MUTANTS, Mutant, run_mutant
+from warfence.parity.scorecard import check_law
+from warfence.parity.small import SmallModel
 
 Target = tuple[str, str]
 pytestmark = pytest.mark.slow

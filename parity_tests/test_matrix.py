@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from parity_tests.plugin import targets
-from warfence.backend import Backend
 from warfence.backends import INSTALL, load
-from warfence.testing.cells import BATCHES, FINE, MODES, Cell, matrix
-from warfence.testing.parity import Rig, run_cell
-from warfence.testing.report import in_full
-from warfence.testing.rig import program_of
-from warfence.testing.small import SmallModel
+from warfence.core.backend import Backend
+from warfence.parity.cells import BATCHES, FINE, MODES, Cell, matrix
+from warfence.parity.matrix import Rig, run_cell
+from warfence.parity.report import in_full
+from warfence.parity.rig import program_of
+from warfence.parity.small import SmallModel
 
 Target = tuple[str, str]
 MakeBackend = Callable[..., Backend]

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warfence.backends import load
-from warfence.engine import Engine
-from warfence.model.reference import ReferenceModel
-from warfence.modes import FenceMode
-from warfence.requests import Request
-from warfence.sampling import SamplingParams
-from warfence.testing.random_programs import RandomBench, RandomProgram, random_programs
-from warfence.testing.small import SmallModel, first_difference
+from warfence.core.modes import FenceMode
+from warfence.parity.random_programs import RandomBench, RandomProgram, random_programs
+from warfence.parity.small import SmallModel, first_difference
+from warfence.serve.engine import Engine
+from warfence.serve.model.reference import ReferenceModel
+from warfence.serve.requests import Request
+from warfence.serve.sampling import SamplingParams
 
 Target = tuple[str, str]
 pytestmark = pytest.mark.slow

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from warfence.backend import Backend
 from warfence.backends import load
-from warfence.modes import FenceMode
-from warfence.policy import RULE_SETS, RULES, is_early
-from warfence.testing.cells import BATCHES, FINE, MODES, Cell
-from warfence.testing.parity import Rig, run_cell
-from warfence.testing.report import in_full
-from warfence.testing.rig import program_of
-from warfence.testing.small import SmallModel, small_model
+from warfence.core.backend import Backend
+from warfence.core.modes import FenceMode
+from warfence.core.policy import RULE_SETS, RULES, is_early
+from warfence.parity.cells import BATCHES, FINE, MODES, Cell
+from warfence.parity.matrix import Rig, run_cell
+from warfence.parity.report import in_full
+from warfence.parity.rig import program_of
+from warfence.parity.small import SmallModel, small_model
 
 Target = tuple[str, str]
 pytestmark = pytest.mark.slow
@@ -71,13 +71,13 @@ def test_the_adversary_finds_what_an_early_ticket_permits(
 ) -> None:
     """And in text: the unified rules without markers, in the worst order, give wrong tokens."""
     from parity_tests.plugin import unguarded_options
-    from warfence.policy import Decision, Query, decide
-    from warfence.testing.small import first_difference, make_engine, serve
+    from warfence.core.policy import Decision, Query, decide
+    from warfence.parity.small import first_difference, make_engine, serve
 
     def unified(query: Query, rules: object = None) -> Decision:
         return decide(query, RULE_SETS["unified"])
 
-    monkeypatch.setattr("warfence.forwards.decide", unified)
+    monkeypatch.setattr("warfence.core.forwards.decide", unified)
     backend = make_backend(**unguarded_options(target))
     sizes = {"rows": 2, "extend_rows": 1}
     with make_engine(

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from parity_tests.plugin import unguarded_options
-from warfence.engine import Engine
-from warfence.modes import FenceMode
-from warfence.testing.small import SmallModel, first_difference, serve
+from warfence.core.modes import FenceMode
+from warfence.parity.small import SmallModel, first_difference, serve
+from warfence.serve.engine import Engine
 
 Target = tuple[str, str]
 Engines = Callable[..., Engine]

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from parity_tests.plugin import unguarded_options
-from warfence.backend import FORWARD, SCHEDULE
 from warfence.backends import load
-from warfence.fence import WarBarrier
-from warfence.forwards import PlannedForward
-from warfence.model.program import FULL_TO_SWA
-from warfence.modes import Region, WarReadDonePolicy
-from warfence.policy import Decision
-from warfence.runner import Runner
-from warfence.testing.cells import FINE, MODES, Cell
-from warfence.testing.parity import Rig
-from warfence.testing.rig import batch_of
-from warfence.testing.small import SmallModel
+from warfence.core.backend import FORWARD, SCHEDULE
+from warfence.core.fence import WarBarrier
+from warfence.core.forwards import PlannedForward
+from warfence.core.modes import Region, WarReadDonePolicy
+from warfence.core.policy import Decision
+from warfence.core.runner import Runner
+from warfence.parity.cells import FINE, MODES, Cell
+from warfence.parity.matrix import Rig
+from warfence.parity.rig import batch_of
+from warfence.parity.small import SmallModel
+from warfence.serve.model.program import FULL_TO_SWA
 
 Target = tuple[str, str]
 pytestmark = pytest.mark.slow

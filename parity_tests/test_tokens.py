@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from warfence.attention import KINDS
-from warfence.engine import Engine
-from warfence.modes import FenceMode
-from warfence.testing.small import SmallModel, first_difference, serve
+from warfence.core.attention import KINDS
+from warfence.core.modes import FenceMode
+from warfence.parity.small import SmallModel, first_difference, serve
+from warfence.serve.engine import Engine
 
 Target = tuple[str, str]
 Engines = Callable[..., Engine]

@@ -45,7 +45,7 @@ def frameworks_loaded_by(package: Path) -> dict[str, str]:
 @pytest.mark.slow
 def test_no_module_of_warfence_imports_a_framework() -> None:
     modules = modules_of(ROOT / "warfence")
-    assert {"warfence", "warfence.errors", "warfence.cli.app", "warfence.__main__"} <= set(modules)
+    assert {"warfence", "warfence.core.errors", "warfence.cli.app", "warfence.__main__"} <= set(modules)
     assert frameworks_loaded_by(ROOT / "warfence") == {}
 
 

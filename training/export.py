@@ -1,6 +1,6 @@
 """Step 3: the shipped directory. ``python training/export.py --data .corpus --run .corpus/run``
 
-Writes ``warfence/model/assets``: config, weights, tokenizer, checksums, ``training.json``, ``loss.svg``, model card.
+Writes ``warfence/serve/model/assets``: config, weights, tokenizer, checksums, ``training.json``, ``loss.svg``, model card.
 The held-out bits per byte are measured here with the numpy reference on the bfloat16 weights, as they are shipped:
 each document by itself as [end] document [end], every token after the first scored, over the UTF-8 bytes of the text.
 """
@@ -20,10 +20,10 @@ import numpy as np
 from network import CONFIG
 from prepare import END, HELDOUT_BOOKS, VALIDATION_BOOKS
 
-from warfence.model import ASSETS, Model, load_model
-from warfence.model.reference import ReferenceModel
-from warfence.model.weights import shapes
-from warfence.sampling import SamplingParams
+from warfence.serve.model import ASSETS, Model, load_model
+from warfence.serve.model.reference import ReferenceModel
+from warfence.serve.model.weights import shapes
+from warfence.serve.sampling import SamplingParams
 
 CARD = Path(__file__).parent / "card.md"
 SUMMED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")

@@ -8,14 +8,14 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import cast
 
-from warfence.backend import Backend
-from warfence.errors import InputError
+from warfence.core.backend import Backend
+from warfence.core.errors import InputError
 
 GROUP = "warfence.backends"
 # For a bare checkout, where nothing is installed and so no entry point is seen.
 BUILT_IN = {"torch": "warfence_torch.backend:TorchBackend", "jax": "warfence_jax.backend:JaxBackend"}
 # Always known, never offered as a choice: for tests of suites and fences, not for serving.
-REFERENCE = {"strict": "warfence.testing.strict.backend:StrictBackend"}
+REFERENCE = {"strict": "warfence.parity.strict.backend:StrictBackend"}
 INSTALL = {"torch": "pip install 'warfence[torch]'", "jax": "pip install 'warfence[jax]'"}
 
 # Options that leave the shared tables to the fence alone, where a runtime would guard them by itself.

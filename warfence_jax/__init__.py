@@ -7,7 +7,11 @@ callback there instead. Both are loaded when first asked for.
 from importlib import import_module
 from typing import Any
 
-LAZY = {"Cut": "warfence_jax.cutting", "cut": "warfence_jax.cutting", "marked": "warfence_jax.cutting"}
+LAZY = {
+    "Cut": "warfence_jax.tools.cutting",
+    "cut": "warfence_jax.tools.cutting",
+    "marked": "warfence_jax.tools.cutting",
+}
 
 
 def __getattr__(name: str) -> Any:

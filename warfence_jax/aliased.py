@@ -14,8 +14,8 @@ import numpy as np
 from jax import Array, Device
 from jaxtyping import Int32
 
-from warfence.backend import ArraySpec
-from warfence.errors import InputError
+from warfence.core.backend import ArraySpec
+from warfence.core.errors import InputError
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tables import Cells, Version, check_write
 from warfence_jax.tokens import Promise

@@ -10,12 +10,12 @@ import numpy as np
 from jax import Array, ShapeDtypeStruct
 from jaxtyping import Float32
 
-from warfence.backend import FORWARD, ArraySpec, Capabilities
-from warfence.boundary import Boundary
-from warfence.errors import InputError
-from warfence.gates import HostGates
-from warfence.modes import Region
-from warfence.program import ForwardProgram, Gated
+from warfence.core.backend import FORWARD, ArraySpec, Capabilities
+from warfence.core.errors import InputError
+from warfence.core.gates import HostGates
+from warfence.core.modes import Region
+from warfence.core.program import ForwardProgram, Gated
+from warfence.parity.boundary import Boundary
 from warfence_jax.aliased import AliasedTables
 from warfence_jax.clock import Clock
 from warfence_jax.compiler import Compiler, on
@@ -23,12 +23,12 @@ from warfence_jax.devices import find_devices, zeros
 from warfence_jax.donated import DonatedTables
 from warfence_jax.executables import Builder
 from warfence_jax.forward import JaxForward
-from warfence_jax.found import boundary_of
 from warfence_jax.lanes import JaxLane
 from warfence_jax.segments import cut
 from warfence_jax.tables import Tables
-from warfence_jax.timing import JaxTimer
 from warfence_jax.tokens import Joints
+from warfence_jax.tools.found import boundary_of
+from warfence_jax.tools.timing import JaxTimer
 
 TABLES = ("donated", "aliased", "copied")
 UNGUARDED = "aliased tables are host memory that is written in place; only the fence protects them"
@@ -38,7 +38,7 @@ ONE_THREAD = (
 
 
 class JaxBackend:
-    """Implements `warfence.backend.Backend`.
+    """Implements `warfence.core.backend.Backend`.
 
     device: "cpu", or "gpu" = "cuda". tables: "donated" (the runtime guards writes too) or "aliased" (only the fence
     does), or "copied" (each write makes a new array and leaves the old one to its readers: to measure what donation saves).
@@ -103,7 +103,7 @@ class JaxBackend:
         self.state.update({n: zeros(s, self.devices.compute) for n, s in state.items()})
 
     def find_boundary(self, program: ForwardProgram) -> Boundary:
-        """Implements `warfence.boundary.FindsBoundary`."""
+        """Implements `warfence.parity.boundary.FindsBoundary`."""
         if self._tables is None:
             raise InputError("backend jax: make the tables first, then find_boundary() can see who reads them")
         tables = {n: ShapeDtypeStruct(s.shape, s.dtype) for n, s in self._tables.specs.items()}
@@ -143,7 +143,7 @@ class JaxBackend:
         return make(program, lane, self._tables, self.state, executables, marker_after, gates, self._clock)
 
     def time_stages(self) -> JaxTimer:
-        """Implements `warfence.timeline.times.TimesStages`."""
+        """Implements `warfence.show.timeline.times.TimesStages`."""
         self._timer = JaxTimer()
         return self._timer
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from jax import Array, ShapeDtypeStruct
 from jax.experimental import io_callback
 
-from warfence.errors import InputError, StageError
-from warfence.gates import HostGates
-from warfence.program import Stage
+from warfence.core.errors import InputError, StageError
+from warfence.core.gates import HostGates
+from warfence.core.program import Stage
 from warfence_jax.compiler import token_of, touch
 from warfence_jax.kernels import run_stage
 from warfence_jax.segments import Segment

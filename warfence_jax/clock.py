@@ -12,7 +12,7 @@ from queue import SimpleQueue
 
 from jax import Array
 
-from warfence.lanes import JOIN_S
+from warfence.host.lanes import JOIN_S
 
 
 class Span:

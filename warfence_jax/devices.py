@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import Device
 from jax.typing import DTypeLike
 
-from warfence.backend import ArraySpec
-from warfence.errors import InputError
+from warfence.core.backend import ArraySpec
+from warfence.core.errors import InputError
 
 KINDS = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}
 

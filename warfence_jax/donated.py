@@ -21,8 +21,8 @@ from jax import Array, Device
 from jax.stages import Compiled
 from jaxtyping import Int32
 
-from warfence.backend import ArraySpec
-from warfence.errors import DeadHandleError
+from warfence.core.backend import ArraySpec
+from warfence.core.errors import DeadHandleError
 from warfence_jax.compiler import Compiler, Making, on, token_of
 from warfence_jax.devices import zeros
 from warfence_jax.lanes import JaxLane
@@ -34,7 +34,7 @@ NOWHERE = np.iinfo(np.int32).max  # an index that every scatter drops
 
 
 class DonatedTables:
-    """Tables whose writes take the memory over (`warfence.backend.SharedTables`).
+    """Tables whose writes take the memory over (`warfence.core.backend.SharedTables`).
 
     donate=False: a write makes a new array instead, whole, and the readers of the old one keep it.
     """

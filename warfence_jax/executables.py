@@ -13,9 +13,9 @@ import numpy as np
 from jax import Array, Device, ShapeDtypeStruct
 from jax.stages import Compiled
 
-from warfence.errors import InputError
-from warfence.gates import HostGates
-from warfence.program import ForwardProgram
+from warfence.core.errors import InputError
+from warfence.core.gates import HostGates
+from warfence.core.program import ForwardProgram
 from warfence_jax.body import OUTPUTS, Body
 from warfence_jax.compiler import Compiler, Making, on
 from warfence_jax.segments import Segment

@@ -9,12 +9,12 @@ import jax
 import numpy as np
 from jax import Array
 
-from warfence.backend import Marker
-from warfence.batch import Batch
-from warfence.errors import FenceError, InputError, StageError, WarfenceError
-from warfence.gates import HostGates
-from warfence.modes import Region
-from warfence.program import ForwardProgram
+from warfence.core.backend import Marker
+from warfence.core.batch import Batch
+from warfence.core.errors import FenceError, InputError, StageError, WarfenceError
+from warfence.core.gates import HostGates
+from warfence.core.modes import Region
+from warfence.core.program import ForwardProgram
 from warfence_jax.body import OUTPUTS
 from warfence_jax.clock import Clock, Span
 from warfence_jax.executables import BATCH, Executable
@@ -68,7 +68,7 @@ class JaxOutputs:
 
 
 class JaxForward:
-    """Implements `warfence.backend.Forward`. `state` is shared by all forwards and touched by the forward lane only."""
+    """Implements `warfence.core.backend.Forward`. `state` is shared by all forwards and touched by the forward lane only."""
 
     def __init__(
         self, program: ForwardProgram, lane: JaxLane, tables: Tables | None, state: dict[str, Array],

@@ -22,9 +22,9 @@ from functools import partial
 
 from jax import Array, Device
 
-from warfence.errors import FenceError, WarfenceError
-from warfence.fence import Ticket
-from warfence.lanes import WorkerLane
+from warfence.core.errors import FenceError, WarfenceError
+from warfence.core.fence import Ticket
+from warfence.host.lanes import WorkerLane
 from warfence_jax.tokens import Joints, Promise, Record
 
 Dispatch = Callable[[Array, Array], Array | None]
@@ -32,7 +32,7 @@ POLL_S = 0.001
 
 
 class JaxLane:
-    """Implements `warfence.backend.Lane`. `threaded`: dispatch on an own thread, else in the caller's."""
+    """Implements `warfence.core.backend.Lane`. `threaded`: dispatch on an own thread, else in the caller's."""
 
     def __init__(self, name: str, joints: Joints, *, threaded: bool, on_failure: Callable[[], None]) -> None:
         self.name = name

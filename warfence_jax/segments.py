@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from warfence.errors import InputError
-from warfence.modes import Region
-from warfence.program import ForwardProgram, Gated, Stage, Step
+from warfence.core.errors import InputError
+from warfence.core.modes import Region
+from warfence.core.program import ForwardProgram, Gated, Stage, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int32
 
-from warfence.backend import ArraySpec
-from warfence.errors import DeadHandleError, InputError
+from warfence.core.backend import ArraySpec
+from warfence.core.errors import DeadHandleError, InputError
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tokens import Promise
 
@@ -37,7 +37,7 @@ class Version:
 
 
 class Tables(Protocol):
-    """What a forward and a planner need of tables (`warfence.backend.SharedTables`, and versions)."""
+    """What a forward and a planner need of tables (`warfence.core.backend.SharedTables`, and versions)."""
 
     specs: Mapping[str, ArraySpec]
     refused: int  # launches that came with a dead handle
@@ -51,11 +51,11 @@ class Tables(Protocol):
         ...
 
     def write(self, lane: JaxLane, name: str, cells: Cells, values: Cells) -> None:
-        """See `warfence.backend.SharedTables.write`. InputError for cells that there are not."""
+        """See `warfence.core.backend.SharedTables.write`. InputError for cells that there are not."""
         ...
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
-        """See `warfence.backend.SharedTables.snapshot_to_host`."""
+        """See `warfence.core.backend.SharedTables.snapshot_to_host`."""
         ...
 
     def report(self) -> Mapping[str, object]:

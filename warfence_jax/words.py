@@ -14,8 +14,8 @@ import numpy as np
 from jax import Array, ShapeDtypeStruct
 from jaxtyping import Int32
 
-from warfence.batch import FLOAT, INT, Field
-from warfence.errors import InputError
+from warfence.core.batch import FLOAT, INT, Field
+from warfence.core.errors import InputError
 
 Fields = Mapping[str, Field]
 

@@ -7,7 +7,11 @@
 from importlib import import_module
 from typing import Any
 
-LAZY = {"plant": "warfence_torch.planting", "stage": "warfence_torch.planting", "watch": "warfence_torch.watching"}
+LAZY = {
+    "plant": "warfence_torch.tools.planting",
+    "stage": "warfence_torch.tools.planting",
+    "watch": "warfence_torch.tools.watching",
+}
 
 
 def __getattr__(name: str) -> Any:

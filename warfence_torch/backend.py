@@ -11,23 +11,23 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
-from warfence.backend import FORWARD, SCHEDULE, ArraySpec, Capabilities, Forward
-from warfence.batch import Batch
-from warfence.boundary import Boundary
-from warfence.errors import InputError
-from warfence.lanes import WorkerLane
-from warfence.program import ForwardProgram, Gated
+from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec, Capabilities, Forward
+from warfence.core.batch import Batch
+from warfence.core.errors import InputError
+from warfence.core.program import ForwardProgram, Gated
+from warfence.host.lanes import WorkerLane
+from warfence.parity.boundary import Boundary
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.forward_host import HostForward
-from warfence_torch.found import boundary_of
-from warfence_torch.fresh import FreshStaging
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, distinct_stream
-from warfence_torch.latency import barrier_latency_us
-from warfence_torch.profiling import profiled
 from warfence_torch.staging import PinnedRing
 from warfence_torch.tables import CudaTables, HostTables, make_arrays
-from warfence_torch.timing_cuda import CudaTimer
-from warfence_torch.timing_host import HostTimer
+from warfence_torch.tools.found import boundary_of
+from warfence_torch.tools.fresh import FreshStaging
+from warfence_torch.tools.latency import barrier_latency_us
+from warfence_torch.tools.profiling import profiled
+from warfence_torch.tools.timing_cuda import CudaTimer
+from warfence_torch.tools.timing_host import HostTimer
 
 DEVICES = ("cpu", "cuda")
 STAGING: dict[str, type[PinnedRing | FreshStaging]] = {"ring": PinnedRing, "fresh": FreshStaging}
@@ -36,7 +36,7 @@ NO_EXTERNAL_EVENTS = "this torch has no torch.cuda.Event(external=True); torch >
 
 
 class TorchBackend:
-    """Implements `warfence.backend.Backend`. device: "cpu" or "cuda". external_markers=False plays a device without
+    """Implements `warfence.core.backend.Backend`. device: "cpu" or "cuda". external_markers=False plays a device without
     external events, so that the policy degrades (policy case 16). staging: "ring" (pinned memory that is used again) or, to
     measure what that saves, "fresh" (new pinned memory for each upload)."""
 
@@ -105,7 +105,7 @@ class TorchBackend:
         self._settle_device()
 
     def find_boundary(self, program: ForwardProgram) -> Boundary:
-        """Implements `warfence.boundary.FindsBoundary`."""
+        """Implements `warfence.parity.boundary.FindsBoundary`."""
         if self._tables is None:
             raise InputError("backend torch: make the tables first, then find_boundary() can see who reads them")
         found = boundary_of(program, self._fixed(), self._tables.arrays)
@@ -129,12 +129,12 @@ class TorchBackend:
         return HostForward(program, lane, fixed, marker_after if marker else None, gated)
 
     def time_stages(self) -> HostTimer | CudaTimer:
-        """Implements `warfence.timeline.times.TimesStages`."""
+        """Implements `warfence.show.timeline.times.TimesStages`."""
         self._timer = CudaTimer() if self.device == "cuda" else HostTimer()
         return self._timer
 
     def profiled(self, path: Path) -> AbstractContextManager[None]:
-        """Implements `warfence.timeline.times.Profiles`."""
+        """Implements `warfence.show.timeline.times.Profiles`."""
         return profiled(path)
 
     def barrier_latency_us(

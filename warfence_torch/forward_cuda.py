@@ -14,27 +14,27 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from warfence.backend import Marker
-from warfence.batch import Batch
-from warfence.errors import StageError
-from warfence.kernels import bind
-from warfence.modes import Region
-from warfence.program import ForwardProgram, Gated, Step
-from warfence_torch.capture import capturing
-from warfence_torch.fresh import FreshStaging
+from warfence.core.backend import Marker
+from warfence.core.batch import Batch
+from warfence.core.errors import StageError
+from warfence.core.modes import Region
+from warfence.core.program import ForwardProgram, Gated, Step
+from warfence.host.stage_calls import bind
 from warfence_torch.gates_cuda import CudaGates
 from warfence_torch.kernels import KERNELS
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
 from warfence_torch.outputs_cuda import CudaOutputs, OutputKind, OutputSlots
 from warfence_torch.segments import segments
 from warfence_torch.staging import PinnedRing
+from warfence_torch.tools.capture import capturing
+from warfence_torch.tools.fresh import FreshStaging
 from warfence_torch.words import field_views
 
 WARM_UP_RUNS = 2
 
 
 class CudaForward:
-    """Implements `warfence.backend.Forward` on one stream."""
+    """Implements `warfence.core.backend.Forward` on one stream."""
 
     def __init__(
         self, program: ForwardProgram, lane: CudaLane, fixed: Mapping[str, Tensor], marker: CudaEventSource | None,

@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from warfence.backend import Marker
-from warfence.batch import Batch
-from warfence.errors import StageError
-from warfence.gates import HostGates
-from warfence.kernels import bind
-from warfence.lanes import HostEvent, WorkerLane
-from warfence.modes import Region
-from warfence.program import START, ForwardProgram, Gated, Step
+from warfence.core.backend import Marker
+from warfence.core.batch import Batch
+from warfence.core.errors import StageError
+from warfence.core.gates import HostGates
+from warfence.core.modes import Region
+from warfence.core.program import START, ForwardProgram, Gated, Step
+from warfence.host.lanes import HostEvent, WorkerLane
+from warfence.host.stage_calls import bind
 from warfence_torch.kernels import KERNELS
 from warfence_torch.segments import segments
 from warfence_torch.words import field_views
@@ -61,7 +61,7 @@ class HostOutputs:
 
 
 class HostForward:
-    """Implements `warfence.backend.Forward` on a worker lane."""
+    """Implements `warfence.core.backend.Forward` on a worker lane."""
 
     def __init__(
         self,

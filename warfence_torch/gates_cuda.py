@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from warfence.errors import FenceError, InputError
-from warfence.gates import WATCHDOG_S
+from warfence.core.errors import FenceError, InputError
+from warfence.core.gates import WATCHDOG_S
 
 
 def driver() -> Any:

@@ -6,8 +6,8 @@ import time
 
 import torch
 
-from warfence.errors import FenceError
-from warfence.fence import Ticket
+from warfence.core.errors import FenceError
+from warfence.core.fence import Ticket
 
 STAND_S = 2e-3  # how long a wait must stay unmet to be called standing; events become visible in microseconds
 RING_DEPTH = 64  # records of a lane; in a step it makes two or three, and the host is at most two steps ahead

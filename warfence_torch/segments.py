@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warfence.program import Step
+from warfence.core.program import Step
 
 
 def segments(steps: tuple[Step, ...], breaks: tuple[str, ...]) -> list[tuple[Step, ...]]:

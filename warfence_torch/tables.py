@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
-from warfence.backend import PLAN, SCHEDULE, ArraySpec
-from warfence.errors import InputError
-from warfence.lanes import WorkerLane
+from warfence.core.backend import PLAN, SCHEDULE, ArraySpec
+from warfence.core.errors import InputError
+from warfence.host.lanes import WorkerLane
 from warfence_torch.lanes_cuda import CudaLane
 from warfence_torch.staging import PinnedRing
 from warfence_torch.writes import MakeStaging, WriteStaging

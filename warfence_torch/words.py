@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
-from warfence.batch import FLOAT, BatchLayout
+from warfence.core.batch import FLOAT, BatchLayout
 
 
 def field_views(layout: BatchLayout, words: Int32[Tensor, " words"]) -> dict[str, Tensor]:

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Int32, Int64
 from torch import Tensor
 
-from warfence_torch.fresh import FreshStaging
 from warfence_torch.staging import PinnedRing
+from warfence_torch.tools.fresh import FreshStaging
 
 MakeStaging = type[PinnedRing] | type[FreshStaging]
 WRITES_AHEAD = (

@@ -14,12 +14,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from warfence.backend import Backend
 from warfence.backends import load
-from warfence.testing.cells import matrix
-from warfence.testing.parity import run_matrix
-from warfence.testing.rig import Rig
-from warfence.testing.small import small_model
+from warfence.core.backend import Backend
+from warfence.parity.cells import matrix
+from warfence.parity.matrix import run_matrix
+from warfence.parity.rig import Rig
+from warfence.parity.small import small_model
 
 
 def main(target: str, times: int, mode: str | None) -> int:

@@ -21,7 +21,7 @@ import torch
 
 from tests.torch_backend.watch.pairs import NOT_EXPRESSED, PAIRS, Pair
 from tests.torch_backend.watch.stands import make_stand
-from warfence_torch.watching import watch
+from warfence_torch.tools.watching import watch
 
 RACE, NONE = "race", "no race"
 

@@ -17,13 +17,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))  # so that it runs from a bare checkout
 
 from warfence import backends
-from warfence.backend import Backend
-from warfence.check.pairs.run import play_all, recall_and_precision
+from warfence.core.backend import Backend
+from warfence.races.check.pairs.run import play_all, recall_and_precision
 
 
 def open_backend(name: str, device: str) -> Backend:
     if name == "strict":
-        from warfence.testing.strict.backend import StrictBackend
+        from warfence.parity.strict.backend import StrictBackend
 
         return StrictBackend(device)
     return backends.load(name)(device=device)
@@ -37,7 +37,7 @@ def main() -> int:
     name = given.backend
     results = play_all(open_backend(name, given.device))
     if name == "jax":
-        from warfence_jax.watch.pairs import play_all as play_host_memory
+        from warfence_jax.tools.watch.pairs import play_all as play_host_memory
 
         watched = play_host_memory()
         results = [*watched, *(one for one in results if one.name not in {other.name for other in watched})]

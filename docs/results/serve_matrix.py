@@ -16,14 +16,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from warfence.attention import KINDS
 from warfence.backends import load
-from warfence.engine import Engine, EngineConfig
-from warfence.model import ASSETS, Model, load_model
-from warfence.modes import FenceMode
-from warfence.requests import Request
-from warfence.spec import get
-from warfence.spec.draft import load_draft
+from warfence.core.attention import KINDS
+from warfence.core.modes import FenceMode
+from warfence.serve.engine import Engine, EngineConfig
+from warfence.serve.model import ASSETS, Model, load_model
+from warfence.serve.requests import Request
+from warfence.serve.spec import get
+from warfence.serve.spec.draft import load_draft
 
 RUNS = {"fine": {"fence": FenceMode.FINE}, "coarse": {"fence": FenceMode.COARSE}, "serial": {"serial": True}}
 PLAIN = [("none", attention) for attention in KINDS]

@@ -11,7 +11,7 @@ from warfence.bench.group import Effort, Group, Watch
 from warfence.bench.measure import Measurement
 from warfence.bench.results import CaseResult
 from warfence.bench.strategies import STRATEGIES
-from warfence.serve.start import open_backend
+from warfence.serve.jobs.start import open_backend
 
 LITTLE = Effort(rounds=2, steps=8, block_s=0.001, bursts=1, memory_steps=9)
 SMALL = Case("1x32", writes=3, batch=2, table_rows=8)

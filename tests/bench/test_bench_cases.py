@@ -6,7 +6,7 @@ import pytest
 
 from warfence.bench.cases import Case, cases
 from warfence.bench.presets import DEFAULTS
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 
 
 def test_without_an_axis_the_point_itself() -> None:

@@ -100,7 +100,7 @@ def test_a_document_of_something_else_is_refused(tmp_path: Path, capsys: pytest.
 
 FAILING = '''
 """A backend whose second case fails."""
-from warfence.testing.strict.backend import StrictBackend
+from warfence.parity.strict.backend import StrictBackend
 
 made = []
 

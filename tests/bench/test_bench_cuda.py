@@ -8,7 +8,7 @@ import pytest
 
 from warfence.bench.group import Group, Watch, chosen
 from warfence.bench.measure import measure
-from warfence.serve.start import open_backend
+from warfence.serve.jobs.start import open_backend
 
 from .conftest import LITTLE, SMALL
 

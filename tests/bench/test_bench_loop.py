@@ -13,9 +13,9 @@ from warfence.bench.loop import LEAD_IN, run_block
 from warfence.bench.presets import find, tiled_weights
 from warfence.bench.stand import Size, Stand, difference
 from warfence.bench.strategies import STRATEGIES
-from warfence.errors import InputError, WarfenceError
-from warfence.modes import FenceMode
-from warfence.testing.strict.backend import StrictBackend
+from warfence.core.errors import InputError, WarfenceError
+from warfence.core.modes import FenceMode
+from warfence.parity.strict.backend import StrictBackend
 
 SERIAL, IN_GRAPH = (next(s for s in STRATEGIES if s.name == name) for name in ("serial", "in_graph"))
 CONFIG = find("1x32").config("1x32")

@@ -15,8 +15,8 @@ from warfence.bench.memory import over_steps
 from warfence.bench.results import CaseResult
 from warfence.bench.run import Found, Plan, run
 from warfence.bench.strategies import NAMES
-from warfence.errors import InputError
-from warfence.serve.start import open_backend
+from warfence.core.errors import InputError
+from warfence.serve.jobs.start import open_backend
 
 from .conftest import LITTLE, SMALL
 
@@ -86,7 +86,7 @@ def test_a_document_is_read_as_it_was_written(result: CaseResult) -> None:
 
 def test_a_backend_without_markers_still_has_a_reference_for_its_limits() -> None:
     def unmarked(options: dict[str, str]) -> object:
-        from warfence.testing.strict.backend import StrictBackend
+        from warfence.parity.strict.backend import StrictBackend
 
         return StrictBackend(external_markers=False, **options)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from warfence.batch import BatchLayout
 from warfence.bench.presets import PRESETS, find, tiled_weights
 from warfence.bench.programs import decode_program
 from warfence.bench.strategies import COPY, NAMES, STRATEGIES, not_taken
-from warfence.errors import InputError
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN
-from warfence.model.weights import shapes
-from warfence.modes import Region, WarReadDonePolicy
-from warfence.testing.strict.backend import StrictBackend
+from warfence.core.batch import BatchLayout
+from warfence.core.errors import InputError
+from warfence.core.modes import Region, WarReadDonePolicy
+from warfence.parity.strict.backend import StrictBackend
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.serve.model.weights import shapes
 
 TINY = PRESETS["tiny"].config("tiny")
 LAYOUT = BatchLayout(2, 1)

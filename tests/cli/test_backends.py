@@ -9,7 +9,7 @@ import pytest
 
 from warfence import backends
 from warfence.cli import main, survey
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 
 
 def _register(monkeypatch: pytest.MonkeyPatch, **targets: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from warfence import __version__
 from warfence.cli import app, main
 from warfence.cli.exits import CheckFailed, Interrupted
-from warfence.errors import FenceError, InputError, StageError
+from warfence.core.errors import FenceError, InputError, StageError
 
 
 def _failing_app(monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> None:

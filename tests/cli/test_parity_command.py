@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 LIARS = '''
 """Backends that do not keep what they promise."""
 from dataclasses import replace
-from warfence.testing.strict.backend import StrictBackend
+from warfence.parity.strict.backend import StrictBackend
 
 
 class Unmarked(StrictBackend):

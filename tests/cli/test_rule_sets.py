@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from warfence.cli.rule_sets import OURS, Difference, differences, folded, launch_cases
-from warfence.modes import ForwardMode, Region, SharedReadEnds
-from warfence.policy import RULE_SETS, decide
-from warfence.testing.cells import FINE, MODES, Cell
-from warfence.testing.parity import run_cell
-from warfence.testing.rig import Rig
-from warfence.testing.small import small_model
-from warfence.testing.strict.backend import StrictBackend
+from warfence.core.modes import ForwardMode, Region, SharedReadEnds
+from warfence.core.policy import RULE_SETS, decide
+from warfence.parity.cells import FINE, MODES, Cell
+from warfence.parity.matrix import run_cell
+from warfence.parity.rig import Rig
+from warfence.parity.small import small_model
+from warfence.parity.strict.backend import StrictBackend
 
 HISTORICAL = [name for name in RULE_SETS if name != OURS]
 

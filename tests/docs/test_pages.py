@@ -14,8 +14,8 @@ import pytest
 import typer.main
 
 from warfence.cli.app import build_app
-from warfence.scenarios.explore import explore
-from warfence.scenarios.parse import parse
+from warfence.races.scenarios.explore import explore
+from warfence.races.scenarios.parse import parse
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = [p for p in sorted((ROOT / "docs").rglob("*.md")) if not {"_build", "results", "scenarios"} & {*p.parts}]

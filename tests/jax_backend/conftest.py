@@ -9,16 +9,16 @@ import pytest
 
 pytest.importorskip("jax")
 
-from warfence.attention import make_attention
-from warfence.backend import FORWARD, SCHEDULE, Forward
-from warfence.batch import Batch, BatchLayout, BatchRow, pack
-from warfence.forwards import FencePlan
-from warfence.model.config import ModelConfig
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
-from warfence.model.reference import ReferenceModel
-from warfence.model.weights import random_weights
-from warfence.modes import ForwardMode
-from warfence.sampling import SamplingParams
+from warfence.core.attention import make_attention
+from warfence.core.backend import FORWARD, SCHEDULE, Forward
+from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
+from warfence.core.forwards import FencePlan
+from warfence.core.modes import ForwardMode
+from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.reference import ReferenceModel
+from warfence.serve.model.weights import random_weights
+from warfence.serve.sampling import SamplingParams
 from warfence_jax.backend import JaxBackend
 
 ROWS, CONTEXT = 3, 24  # row 0 is reserved

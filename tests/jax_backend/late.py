@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from warfence.backend import FORWARD, SCHEDULE, ArraySpec
-from warfence.batch import BatchLayout, BatchRow, pack
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN
-from warfence.modes import ForwardMode, Region
-from warfence.program import ForwardProgram, Stage
+from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
+from warfence.core.batch import BatchLayout, BatchRow, pack
+from warfence.core.modes import ForwardMode, Region
+from warfence.core.program import ForwardProgram, Stage
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence_jax.backend import JaxBackend
 from warfence_jax.forward import JaxForward
 

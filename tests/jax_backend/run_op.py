@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from warfence.modes import Region
-from warfence.program import Stage
+from warfence.core.modes import Region
+from warfence.core.program import Stage
 from warfence_jax.kernels import run_stage
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from warfence.backend import Forward
+from warfence.core.backend import Forward
 from warfence_jax.compiler import aliased_arguments
 
 from .conftest import MakeRig, Rig

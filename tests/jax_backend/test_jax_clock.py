@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from warfence.batch import BatchLayout, pack
-from warfence.errors import StageError
-from warfence.modes import ForwardMode, Region
-from warfence.program import ForwardProgram, Stage
+from warfence.core.batch import BatchLayout, pack
+from warfence.core.errors import StageError
+from warfence.core.modes import ForwardMode, Region
+from warfence.core.program import ForwardProgram, Stage
 from warfence_jax import kernels
 from warfence_jax.backend import JaxBackend
 from warfence_jax.clock import Clock, Span

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warfence.backend import FORWARD, SCHEDULE, ArraySpec
+from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
 from warfence_jax.backend import JaxBackend
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import jax
 import pytest
 
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 from warfence_jax.backend import JaxBackend
 from warfence_jax.compiler import aliased_arguments
 

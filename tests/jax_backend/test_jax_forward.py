@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warfence.batch import BatchLayout, pack
-from warfence.errors import FenceError, InputError, StageError
-from warfence.modes import ForwardMode, Region
-from warfence.program import ForwardProgram, Stage
+from warfence.core.batch import BatchLayout, pack
+from warfence.core.errors import FenceError, InputError, StageError
+from warfence.core.modes import ForwardMode, Region
+from warfence.core.program import ForwardProgram, Stage
 from warfence_jax import kernels
 from warfence_jax.compiler import aliased_arguments
 

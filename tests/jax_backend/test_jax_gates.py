@@ -7,10 +7,10 @@ import ctypes
 import numpy as np
 import pytest
 
-from warfence.backend import Forward
-from warfence.errors import DeadHandleError, FenceError
-from warfence.fence import Ticket
-from warfence.model.program import REQ_TO_TOKEN
+from warfence.core.backend import Forward
+from warfence.core.errors import DeadHandleError, FenceError
+from warfence.core.fence import Ticket
+from warfence.serve.model.program import REQ_TO_TOKEN
 
 from .conftest import CONTEXT, MakeRig, Rig, slot
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from warfence.errors import InputError, WarfenceError
-from warfence.model.config import ModelConfig
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN
-from warfence.model.reference import ReferenceModel
-from warfence.model.weights import random_weights
-from warfence.sampling import SamplingParams, choose
+from warfence.core.errors import InputError, WarfenceError
+from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.serve.model.reference import ReferenceModel
+from warfence.serve.model.weights import random_weights
+from warfence.serve.sampling import SamplingParams, choose
 from warfence_jax.kernels import KERNELS
 
 from .run_op import i32, normal, run

@@ -7,10 +7,10 @@ import threading
 import numpy as np
 import pytest
 
-from warfence.backend import FORWARD, SCHEDULE, ArraySpec
-from warfence.errors import FenceError
-from warfence.fence import Ticket
-from warfence.lanes import HostEvent
+from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
+from warfence.core.errors import FenceError
+from warfence.core.fence import Ticket
+from warfence.host.lanes import HostEvent
 from warfence_jax.backend import JaxBackend
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tokens import Record

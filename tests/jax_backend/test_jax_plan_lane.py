@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from warfence.backend import FORWARD, PLAN, SCHEDULE, ArraySpec
+from warfence.core.backend import FORWARD, PLAN, SCHEDULE, ArraySpec
 from warfence_jax.backend import JaxBackend
 from warfence_jax.lanes import JaxLane
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from warfence.attention import KINDS, make_attention
-from warfence.batch import BatchLayout
-from warfence.errors import InputError
-from warfence.model.program import build
-from warfence.modes import ForwardMode, Region
-from warfence.program import START, ForwardProgram, Stage
+from warfence.core.attention import KINDS, make_attention
+from warfence.core.batch import BatchLayout
+from warfence.core.errors import InputError
+from warfence.core.modes import ForwardMode, Region
+from warfence.core.program import START, ForwardProgram, Stage
+from warfence.serve.model.program import build
 from warfence_jax.segments import Segment, cut
 
 from .conftest import model

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warfence.backend import SCHEDULE, ArraySpec
-from warfence.errors import InputError
+from warfence.core.backend import SCHEDULE, ArraySpec
+from warfence.core.errors import InputError
 from warfence_jax.backend import JaxBackend
 from warfence_jax.compiler import aliased_arguments
 from warfence_jax.donated import BUCKETS, NOWHERE

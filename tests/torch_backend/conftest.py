@@ -13,12 +13,12 @@ pytest.importorskip("torch")
 
 import torch
 
-from warfence.attention import make_attention
-from warfence.backend import FORWARD, SCHEDULE
-from warfence.batch import BatchLayout, BatchRow, pack
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
-from warfence.modes import ForwardMode
-from warfence.testing.small import small_model
+from warfence.core.attention import make_attention
+from warfence.core.backend import FORWARD, SCHEDULE
+from warfence.core.batch import BatchLayout, BatchRow, pack
+from warfence.core.modes import ForwardMode
+from warfence.parity.small import small_model
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
 from warfence_torch.backend import TorchBackend
 from warfence_torch.kernels import KERNELS
 

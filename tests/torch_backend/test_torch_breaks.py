@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from warfence.backend import FORWARD, SCHEDULE, ArraySpec
-from warfence.batch import BatchLayout, BatchRow, pack
-from warfence.errors import StageError
-from warfence.modes import ForwardMode, Region
-from warfence.program import START, ForwardProgram, Stage
+from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
+from warfence.core.batch import BatchLayout, BatchRow, pack
+from warfence.core.errors import StageError
+from warfence.core.modes import ForwardMode, Region
+from warfence.core.program import START, ForwardProgram, Stage
 from warfence_torch import kernels
 from warfence_torch.backend import TorchBackend
 from warfence_torch.segments import segments

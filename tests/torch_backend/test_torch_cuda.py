@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from warfence.backend import FORWARD, PLAN, SCHEDULE, ArraySpec
-from warfence.batch import BatchLayout, BatchRow, pack
-from warfence.modes import ForwardMode, Region
-from warfence.program import START, ForwardProgram, Stage
+from warfence.core.backend import FORWARD, PLAN, SCHEDULE, ArraySpec
+from warfence.core.batch import BatchLayout, BatchRow, pack
+from warfence.core.modes import ForwardMode, Region
+from warfence.core.program import START, ForwardProgram, Stage
 from warfence_torch.backend import TorchBackend
 from warfence_torch.kernels import KERNELS
 from warfence_torch.staging import DEPTH

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from warfence.backend import FORWARD, SCHEDULE, ArraySpec
-from warfence.batch import BatchLayout, BatchRow, pack
-from warfence.errors import InputError, StageError, WarfenceError
-from warfence.modes import ForwardMode, Region
-from warfence.program import ForwardProgram, Stage
-from warfence.testing.small import SIZES, make_engine, small_model
+from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
+from warfence.core.batch import BatchLayout, BatchRow, pack
+from warfence.core.errors import InputError, StageError, WarfenceError
+from warfence.core.modes import ForwardMode, Region
+from warfence.core.program import ForwardProgram, Stage
+from warfence.parity.small import SIZES, make_engine, small_model
 from warfence_torch import kernels
 from warfence_torch.backend import TorchBackend
 

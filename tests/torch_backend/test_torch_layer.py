@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from warfence.errors import WarfenceError
+from warfence.core.errors import WarfenceError
 from warfence_torch.kernels import KERNELS
 
 KINDS = {"layer": "out_cache_loc", "layer, sliding": "swa_out_cache_loc"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 from warfence_torch.backend import TorchBackend
 
 

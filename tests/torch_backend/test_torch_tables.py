@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from warfence.backend import PLAN, SCHEDULE, ArraySpec
+from warfence.core.backend import PLAN, SCHEDULE, ArraySpec
 from warfence_torch.backend import TorchBackend
 
 

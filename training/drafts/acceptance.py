@@ -16,7 +16,7 @@ from rollouts import padded, paragraphs
 from target import Target
 from torch import Tensor, nn
 
-from warfence.model import ASSETS, Tokenizer
+from warfence.serve.model import ASSETS, Tokenizer
 
 PREFIXES = (8, 16, 24, 32, 40)  # tokens of a prompt: these beginnings of every paragraph that has them
 NEW_TOKENS = 48

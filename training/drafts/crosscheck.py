@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from target import load_target
 from train import DRAFTS, load_draft
 
-from warfence.model import load_model
-from warfence.model.reference import ReferenceModel, rope_tables
-from warfence.model.safetensors_file import read_safetensors
+from warfence.serve.model import load_model
+from warfence.serve.model.reference import ReferenceModel, rope_tables
+from warfence.serve.model.safetensors_file import read_safetensors
 
 F32Array = NDArray[np.float32]
 Weights = dict[str, F32Array]

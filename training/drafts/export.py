@@ -1,6 +1,6 @@
 """Step 3: ship the drafts. ``python training/drafts/export.py RUN [RUN ...]``
 
-For each run of train.py writes ``warfence/model/assets/<name>``: weights, ``config.json``, ``training.json``, model card,
+For each run of train.py writes ``warfence/serve/model/assets/<name>``: weights, ``config.json``, ``training.json``, model card,
 checksums. Needs no GPU and no torch. Refuses a run that was made for other weights than those that ship.
 """
 
@@ -12,9 +12,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from warfence.model import ASSETS, ModelConfig, load_model
-from warfence.model.safetensors_file import F32Array, read_safetensors
-from warfence.model.weights import file_sha256
+from warfence.serve.model import ASSETS, ModelConfig, load_model
+from warfence.serve.model.safetensors_file import F32Array, read_safetensors
+from warfence.serve.model.weights import file_sha256
 
 CARD = Path(__file__).parent / "card.md"
 SUMMED = ("config.json", "model.safetensors")

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 from target import load_target
 from torch import Tensor
 
-from warfence.model import ASSETS, Tokenizer
+from warfence.serve.model import ASSETS, Tokenizer
 
 SHORT, LONG = (4, 40), (41, 128)  # tokens of three prompts in four, and of the fourth
 TEMPERATURE = 0.7

@@ -7,9 +7,9 @@ from network import HEAD_DIM, KV_HEADS, LAYERS, WINDOW, Block, Network, rotate
 from torch import Tensor
 from torch.nn import functional
 
-from warfence.model import ASSETS
-from warfence.model.safetensors_file import read_safetensors
-from warfence.model.weights import file_sha256
+from warfence.serve.model import ASSETS
+from warfence.serve.model.safetensors_file import read_safetensors
+from warfence.serve.model.weights import file_sha256
 
 WEIGHTS = ASSETS / "model.safetensors"
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from warfence.bench import presets
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 
 BASE_WRITES, BASE_BATCH, BASE_ROWS = 10, 8, 1000
 

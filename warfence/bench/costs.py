@@ -7,9 +7,9 @@ from time import perf_counter
 
 from warfence.bench.spread import Spread
 from warfence.bench.stand import Stand
-from warfence.fence import WarBarrier
-from warfence.forwards import PlannedForward
-from warfence.modes import FenceMode
+from warfence.core.fence import WarBarrier
+from warfence.core.forwards import PlannedForward
+from warfence.core.modes import FenceMode
 
 CALLS = 8  # behind one launch: few, so that the launch is still running
 

@@ -15,8 +15,8 @@ from warfence.bench.group import Effort
 from warfence.bench.results import CaseResult
 from warfence.bench.served import ServedResult
 from warfence.bench.strategies import STRATEGIES
-from warfence.errors import InputError
-from warfence.serve.report import versions
+from warfence.core.errors import InputError
+from warfence.serve.jobs.report import versions
 
 FORMAT = 1
 KERNELS = "float32; decoders of random weights, 32 columns a table row, a window of 16, every other layer sliding"

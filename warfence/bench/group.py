@@ -6,13 +6,13 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from warfence.backend import Backend
 from warfence.bench.cases import Case
 from warfence.bench.presets import find, tiled_weights
 from warfence.bench.stand import Size, Stand
 from warfence.bench.strategies import STRATEGIES, Strategy, not_taken
-from warfence.errors import InputError
-from warfence.forwards import PlannedForward
+from warfence.core.backend import Backend
+from warfence.core.errors import InputError
+from warfence.core.forwards import PlannedForward
 
 LEAST_STEPS = 8
 Open = Callable[[Mapping[str, str]], Backend]  # a backend with these options

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from warfence.backend import Backend
-from warfence.batch import Batch
 from warfence.bench.spread import Spread
-from warfence.errors import InputError
-from warfence.program import ForwardProgram
+from warfence.core.backend import Backend
+from warfence.core.batch import Batch
+from warfence.core.errors import InputError
+from warfence.core.program import ForwardProgram
 
 
 @runtime_checkable
 class TimesBarrier(Protocol):
-    """What a backend may offer beside `warfence.backend.Backend`. Nobody else asks for it."""
+    """What a backend may offer beside `warfence.core.backend.Backend`. Nobody else asks for it."""
 
     def barrier_latency_us(
         self, program: ForwardProgram, marker_after: str, batch: Batch, launches: Iterator[int], rounds: int

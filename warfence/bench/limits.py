@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import median
 from time import perf_counter
 
-from warfence.backend import Outputs
 from warfence.bench.loop import LEAD_IN
 from warfence.bench.stand import Stand, Work
-from warfence.forwards import PlannedForward
-from warfence.model.program import REQ_TO_TOKEN
+from warfence.core.backend import Outputs
+from warfence.core.forwards import PlannedForward
+from warfence.serve.model.program import REQ_TO_TOKEN
 
 TRIES = 5
 

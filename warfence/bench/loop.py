@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 
-from warfence.backend import Outputs
 from warfence.bench.stand import Result, Stand, Work, difference
 from warfence.bench.strategies import Strategy
-from warfence.errors import WarfenceError
-from warfence.fence import WarBarrier
-from warfence.forwards import PlannedForward
-from warfence.model.program import REQ_TO_TOKEN
-from warfence.quiet import no_collection
+from warfence.core.backend import Outputs
+from warfence.core.errors import WarfenceError
+from warfence.core.fence import WarBarrier
+from warfence.core.forwards import PlannedForward
+from warfence.host.quiet import no_collection
+from warfence.serve.model.program import REQ_TO_TOKEN
 
 LEAD_IN = 3  # steps that fill the lanes and are not counted
 

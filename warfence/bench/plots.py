@@ -11,7 +11,7 @@ from warfence.bench.cases import Case
 from warfence.bench.results import CaseResult
 from warfence.bench.spread import Spread
 from warfence.bench.strategies import NAMES, REFERENCE
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 
 # Okabe and Ito's colours, which most people with a colour vision deficiency can tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#999999", "#8C6D00", "#5B3A8C")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warfence.errors import InputError
-from warfence.model.config import ModelConfig
-from warfence.model.weights import Weights, shapes
+from warfence.core.errors import InputError
+from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.weights import Weights, shapes
 
 CONTEXT, WINDOW = 32, 16  # columns of a table row, kept small so that a million rows fit; keys of a sliding layer
 BLOCK = 65_521  # random numbers that large weights repeat; a prime, so that rows begin at different places

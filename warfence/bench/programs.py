@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warfence.attention import make_attention
-from warfence.batch import BatchLayout
 from warfence.bench.strategies import COPY
-from warfence.forwards import FencePlan
-from warfence.model.config import ModelConfig
-from warfence.model.program import build, sliding_layers
-from warfence.modes import ForwardMode, Region
-from warfence.program import ForwardProgram, Stage
+from warfence.core.attention import make_attention
+from warfence.core.batch import BatchLayout
+from warfence.core.forwards import FencePlan
+from warfence.core.modes import ForwardMode, Region
+from warfence.core.program import ForwardProgram, Stage
+from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.program import build, sliding_layers
 
 
 def decode_program(

@@ -12,11 +12,11 @@ from typing import Any
 
 from warfence.bench.group import Open, Watch
 from warfence.bench.spread import Spread
-from warfence.engine import Engine, Summary
-from warfence.errors import InputError, WarfenceError
-from warfence.modes import FenceMode
-from warfence.serve.job import Job, prepare
-from warfence.serve.options import ServeOptions
+from warfence.core.errors import InputError, WarfenceError
+from warfence.core.modes import FenceMode
+from warfence.serve.engine import Engine, Summary
+from warfence.serve.jobs.job import Job, prepare
+from warfence.serve.jobs.options import ServeOptions
 
 FENCES = (FenceMode.FINE, FenceMode.COARSE, FenceMode.SELF)
 NEW_TOKENS = (4, 16, 64)  # the most of each request: the fewer, the larger the share of prefill

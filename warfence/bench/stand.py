@@ -13,17 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warfence.backend import FORWARD, SCHEDULE, Backend, Lane
-from warfence.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.bench.presets import CONTEXT, WINDOW
 from warfence.bench.programs import decode_program
-from warfence.errors import InputError, WarfenceError
-from warfence.forwards import PlannedForward
-from warfence.model.config import ModelConfig
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN, state_specs, table_specs
-from warfence.model.weights import Weights
-from warfence.runner import Runner
-from warfence.sampling import NEAR_TIE
+from warfence.core.backend import FORWARD, SCHEDULE, Backend, Lane
+from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
+from warfence.core.errors import InputError, WarfenceError
+from warfence.core.forwards import PlannedForward
+from warfence.core.runner import Runner
+from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, state_specs, table_specs
+from warfence.serve.model.weights import Weights
+from warfence.serve.sampling import NEAR_TIE
 
 POSITION = WINDOW - 1  # where every row decodes: all that came before is in the window
 CELLS = 8  # of one table write

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from warfence import backends
-from warfence.backend import Capabilities
-from warfence.modes import FenceMode
+from warfence.core.backend import Capabilities
+from warfence.core.modes import FenceMode
 
 COPY = "copy"  # beside the kinds of attention: private copies of whole tables
 REFERENCE = "in_graph"  # the fine fence that the others are compared with
@@ -18,7 +18,7 @@ REFERENCE = "in_graph"  # the fine fence that the others are compared with
 class Strategy:
     """One strategy.
 
-    attention: where the forward reads the tables (`warfence.attention`), or COPY. marker: the read-done marker is planted.
+    attention: where the forward reads the tables (`warfence.core.attention`), or COPY. marker: the read-done marker is planted.
     serial: each result is awaited before the next step. options: of the backend's constructor. needs: a capability.
     """
 

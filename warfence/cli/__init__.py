@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from warfence.cli.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED, CheckFailed, Interrupted
-from warfence.errors import InputError, StageError
+from warfence.core.errors import InputError, StageError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

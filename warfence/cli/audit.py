@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warfence.attention import KINDS
 from warfence.cli.output import JsonFlag
+from warfence.core.attention import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rich.console import Console
 
-    from warfence.audit.audit import Audited
-    from warfence.testing.rig import Rig
+    from warfence.parity.audit.audit import Audited
+    from warfence.parity.rig import Rig
 
 
 def audit(
@@ -46,14 +46,14 @@ def audit(
     """
     from rich.progress import track
 
-    from warfence.audit.audit import audit_cell, cells
     from warfence.cli.contenders import contenders
     from warfence.cli.exits import CheckFailed
     from warfence.cli.output import print_json, screens
-    from warfence.testing.cells import mode_cases
-    from warfence.testing.rig import Rig
-    from warfence.testing.selection import choose
-    from warfence.testing.small import small_model
+    from warfence.parity.audit.audit import audit_cell, cells
+    from warfence.parity.cells import mode_cases
+    from warfence.parity.rig import Rig
+    from warfence.parity.selection import choose
+    from warfence.parity.small import small_model
 
     modes = choose("mode", mode or [], {case.name: case for case in mode_cases()})
     wanted = cells(modes, choose("attention backend", attention or [], KINDS))

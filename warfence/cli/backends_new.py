@@ -34,7 +34,7 @@ def new(
     directory: Annotated[Path, typer.Option("--dir", help="Where to make the package's folder.")] = Path(),
 ) -> None:
     """Write a package for a new backend, in which every method says what it must do."""
-    from warfence.scaffold.package import class_name, write_package
+    from warfence.parity.scaffold.package import class_name, write_package
 
     target, files = write_package(name, directory)
     console = screen()
@@ -49,7 +49,7 @@ def check(
 ) -> None:
     """Say which methods of a backend are still to write. Exit 1 while any is."""
     from warfence.backends import load
-    from warfence.scaffold.unwritten import still_to_write
+    from warfence.parity.scaffold.unwritten import still_to_write
 
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # the console script does not look there, `python -m` does

@@ -81,7 +81,7 @@ def bench(
     from warfence.bench.plots import check_plots
     from warfence.cli.exits import Interrupted
     from warfence.cli.output import print_json, screens
-    from warfence.serve.options import check_out
+    from warfence.serve.jobs.options import check_out
 
     old = read_document(compare) if compare is not None else None
     if out is not None:
@@ -133,7 +133,7 @@ def _show(made: Mapping[str, Any], old: Mapping[str, Any] | None, console: Conso
 
 def _effort(quick: bool, steps: int | None, rounds: int | None) -> Effort:
     from warfence.bench.group import LEAST_STEPS, QUICK, Effort
-    from warfence.serve.workload import at_least
+    from warfence.serve.jobs.workload import at_least
 
     at_least("--steps", steps, LEAST_STEPS)
     at_least("--rounds", rounds, 1)
@@ -151,8 +151,8 @@ def _plan(
     from warfence.bench.group import chosen
     from warfence.bench.run import Plan
     from warfence.cli.contenders import contenders
-    from warfence.errors import InputError
-    from warfence.serve.start import open_backend
+    from warfence.core.errors import InputError
+    from warfence.serve.jobs.start import open_backend
 
     if device not in presets.DEFAULTS:
         raise InputError(f"--device is '{device}'; choose one of: {', '.join(presets.DEFAULTS)}")

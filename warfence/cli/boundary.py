@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from warfence.attention import KINDS
 from warfence.cli.output import JsonFlag
+from warfence.core.attention import KINDS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.program import ForwardProgram, Stage
-    from warfence.testing.cells import Cell
-    from warfence.testing.parity import CellResult
-    from warfence.testing.rig import MakeBackend, Rig
-    from warfence.testing.small import SmallModel
+    from warfence.core.program import ForwardProgram, Stage
+    from warfence.parity.cells import Cell
+    from warfence.parity.matrix import CellResult
+    from warfence.parity.rig import MakeBackend, Rig
+    from warfence.parity.small import SmallModel
 
 
 def boundary(
@@ -59,12 +59,12 @@ def boundary(
     from warfence.cli.exits import CheckFailed
     from warfence.cli.output import print_json, say, screens
     from warfence.cli.rule_sets import OURS, rule_set
-    from warfence.modes import WarReadDonePolicy
-    from warfence.policy import RULE_SETS
-    from warfence.testing.parity import run_cell
-    from warfence.testing.report import verdicts
-    from warfence.testing.rig import program_of
-    from warfence.testing.small import small_model
+    from warfence.core.modes import WarReadDonePolicy
+    from warfence.core.policy import RULE_SETS
+    from warfence.parity.matrix import run_cell
+    from warfence.parity.report import verdicts
+    from warfence.parity.rig import program_of
+    from warfence.parity.small import small_model
 
     cell, small, chosen = _cell(mode, attention, fence, not no_marker, batch), small_model(), RULE_SETS[rule_set(rules)]
     program, plan = program_of(cell, small.config, chosen)
@@ -97,9 +97,9 @@ def boundary(
 def _start(name: str, make: MakeBackend, small: SmallModel) -> Rig:
     """A rig of the backend. CheckFailed, in a sentence, where a backend of somebody else does not start."""
     from warfence.cli.exits import CheckFailed
-    from warfence.errors import InputError
-    from warfence.testing.honesty import what_failed
-    from warfence.testing.rig import Rig
+    from warfence.core.errors import InputError
+    from warfence.parity.honesty import what_failed
+    from warfence.parity.rig import Rig
 
     try:
         return Rig(make(), small)
@@ -111,9 +111,9 @@ def _start(name: str, make: MakeBackend, small: SmallModel) -> Rig:
 
 def _cell(mode: str, attention: str, fence: str, marker: bool, batch: int) -> Cell:
     """The cell that is asked for; InputError with the nearest names, or the sizes that there are."""
-    from warfence.errors import InputError
-    from warfence.testing.cells import BATCHES, FENCES, Cell, mode_cases
-    from warfence.testing.selection import choose
+    from warfence.core.errors import InputError
+    from warfence.parity.cells import BATCHES, FENCES, Cell, mode_cases
+    from warfence.parity.selection import choose
 
     cases = {case.name: case for case in mode_cases()}
     (case,), (kind,) = choose("mode", [mode], cases), choose("attention backend", [attention], KINDS)
@@ -125,9 +125,9 @@ def _cell(mode: str, attention: str, fence: str, marker: bool, batch: int) -> Ce
 
 def _marker_stage(program: ForwardProgram, name: str) -> str:
     """The replay stage of that name: a marker stands in the captured part."""
-    from warfence.errors import InputError
-    from warfence.modes import Region
-    from warfence.testing.selection import choose
+    from warfence.core.errors import InputError
+    from warfence.core.modes import Region
+    from warfence.parity.selection import choose
 
     (stage,) = choose("stage", [name], [s.name for s in program.stages])
     replay = [s.name for s in program.region(Region.REPLAY)]
@@ -145,9 +145,9 @@ def _print(console: Console, program: ForwardProgram, result: CellResult, marker
     from rich.text import Text
 
     from warfence.cli.output import prose, say
-    from warfence.probe import END
-    from warfence.testing.cells import DONATION
-    from warfence.testing.report import in_full
+    from warfence.parity.cells import DONATION
+    from warfence.parity.probe import END
+    from warfence.parity.report import in_full
 
     first, *others = in_full(result)
     say(console, result.cell.name)
@@ -170,7 +170,7 @@ def _print(console: Console, program: ForwardProgram, result: CellResult, marker
 
 def _marks(stage: str, result: CellResult, marker: str | None) -> list[str]:
     """What is to be said of the moment right after this stage."""
-    from warfence.testing.cells import DONATION
+    from warfence.parity.cells import DONATION
 
     releases = {name: release for name, release in result.release.items() if release is not None}
     opened = [n for n, r in releases.items() if r.opened == stage and result.cell.fence != DONATION]

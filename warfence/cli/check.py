@@ -13,7 +13,7 @@ from warfence.cli.output import JsonFlag, print_json, say, screen
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.check.report import Report
+    from warfence.races.check.report import Report
 
 
 def check(
@@ -24,8 +24,8 @@ def check(
 
     Exit status: 0 clean, 1 findings, 2 no readable log.
     """
-    from warfence.check.log_file import read_log
-    from warfence.check.report import check as check_log
+    from warfence.races.check.log_file import read_log
+    from warfence.races.check.report import check as check_log
 
     report = check_log(read_log(log))
     if as_json:

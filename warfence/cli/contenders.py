@@ -9,10 +9,10 @@ from functools import partial
 from importlib.util import find_spec
 
 from warfence import backends
-from warfence.errors import InputError
-from warfence.serve.start import open_backend
-from warfence.testing.selection import choose
-from warfence.testing.suite import Contender
+from warfence.core.errors import InputError
+from warfence.parity.selection import choose
+from warfence.parity.suite import Contender
+from warfence.serve.jobs.start import open_backend
 
 # Read by the frameworks when they are imported. On a machine with a GPU jax would take most of the memory, which torch may
 # need. Each lane brings its own thread: with a team of threads for each operation besides, torch on two cores takes 50

@@ -14,9 +14,9 @@ from warfence.cli.output import JsonFlag, print_json, prose, say, screens
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.serve.divergence import Difference
-    from warfence.serve.job import Job
-    from warfence.serve.session import Outcome
+    from warfence.serve.jobs.divergence import Difference
+    from warfence.serve.jobs.job import Job
+    from warfence.serve.jobs.session import Outcome
 
 SHOWN = 3  # texts a backend
 
@@ -41,9 +41,9 @@ def demo(
     Exits with 1 when the backends choose different tokens and it was no near tie.
     """
     from warfence.cli.exits import CheckFailed
-    from warfence.serve.demo import installed, jobs, missing
-    from warfence.serve.divergence import differences, split
-    from warfence.serve.report import run_report
+    from warfence.serve.jobs.demo import installed, jobs, missing
+    from warfence.serve.jobs.divergence import differences, split
+    from warfence.serve.jobs.report import run_report
 
     # Before jax is imported: on a machine with a GPU it would take most of the memory, which torch may need.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -78,7 +78,7 @@ def _fenced(console: Console, bars: Console, job: Job, name: str) -> Outcome:
     """One backend with the fence, and the first texts that it wrote."""
     from warfence.cli.text import printable, tail
     from warfence.cli.view import watch
-    from warfence.serve.session import session
+    from warfence.serve.jobs.session import session
 
     say(console, f"{len(job.workload.entries)} prompts on {name}, with the fence. The first {SHOWN} texts:")
     with watch(job, bars, name, show_texts=False) as watcher, session(job, watcher) as warm:
@@ -116,9 +116,9 @@ def _unfenced(console: Console, bars: Console, prepared: Mapping[str, Job], fenc
     """The first backend again without its fence, compared with its own fenced texts."""
     from warfence.cli.summary import print_beside
     from warfence.cli.view import watch
-    from warfence.serve.demo import without_fence
-    from warfence.serve.hazard import compare
-    from warfence.serve.session import session
+    from warfence.serve.jobs.demo import without_fence
+    from warfence.serve.jobs.hazard import compare
+    from warfence.serve.jobs.session import session
 
     name, job = next((name, without_fence(job)) for name, job in prepared.items())
     say(console, f"The same prompts on {name}, with the fence off.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warfence.errors import WarfenceError
+from warfence.core.errors import WarfenceError
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from warfence.attention import KINDS
 from warfence.cli.output import JsonFlag, print_json, print_table, prose, say, screen
-from warfence.modes import ForwardMode
+from warfence.core.attention import KINDS
+from warfence.core.modes import ForwardMode
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from warfence.cli.rule_sets import Difference, LaunchCase
-    from warfence.policy import Decision
+    from warfence.core.policy import Decision
 
 WIDTH = 140  # of the table of differences where nothing limits it
 LEGEND = """\
@@ -40,11 +40,11 @@ def explain(
 
     --differences needs none of the other options but --rules and --prefill.
     """
-    from warfence.attention import make_attention
     from warfence.cli.rule_sets import LaunchCase, rule_set
-    from warfence.errors import InputError
-    from warfence.policy import RULE_SETS, decide
-    from warfence.spec import get
+    from warfence.core.attention import make_attention
+    from warfence.core.errors import InputError
+    from warfence.core.policy import RULE_SETS, decide
+    from warfence.serve.spec import get
 
     rule_set(rules)
     if differences:
@@ -64,7 +64,7 @@ def explain(
 
 def _print(console: Console, case: LaunchCase, rules: str, answers: dict[str, Decision]) -> None:
     """The launch, the rules up to the one that fires, and what the other sets answer."""
-    from warfence.policy import RULE_SETS
+    from warfence.core.policy import RULE_SETS
 
     chosen, spec = answers[rules], case.algorithm.name
     say(
@@ -106,7 +106,7 @@ def _answer(case: LaunchCase, answer: Decision) -> dict[str, Any]:
 def _differences(rules: str, prefill: bool, as_json: bool) -> None:
     """One table for the rule set, or for each historical one when ours is chosen: it differs from itself nowhere."""
     from warfence.cli.rule_sets import OURS, differences
-    from warfence.policy import RULE_SETS
+    from warfence.core.policy import RULE_SETS
 
     chosen = [rules] if rules != OURS else [name for name in RULE_SETS if name != OURS]
     found = {name: differences(name, prefill) for name in chosen}

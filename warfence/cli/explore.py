@@ -9,13 +9,13 @@ import typer
 
 from warfence.cli.exits import DONE, FAILED
 from warfence.cli.output import JsonFlag, print_json, print_table, say, screen
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.scenarios.explore import Outcome
-    from warfence.scenarios.repair import Repaired
+    from warfence.races.scenarios.explore import Outcome
+    from warfence.races.scenarios.repair import Repaired
 
 
 def explore(
@@ -33,14 +33,14 @@ def explore(
 
     Exit status: 0 every verdict is as expected, 1 one is not, 2 a scenario that cannot be read.
     """
-    from warfence.scenarios.explore import explore as explore_one
-    from warfence.scenarios.library import catalogue as all_scenarios
-    from warfence.scenarios.library import find
-    from warfence.scenarios.pages import write_pages
-    from warfence.scenarios.parse import read
-    from warfence.scenarios.repair import repair
-    from warfence.scenarios.report import document
-    from warfence.scenarios.text import text as normal
+    from warfence.races.scenarios.explore import explore as explore_one
+    from warfence.races.scenarios.library import catalogue as all_scenarios
+    from warfence.races.scenarios.library import find
+    from warfence.races.scenarios.pages import write_pages
+    from warfence.races.scenarios.parse import read
+    from warfence.races.scenarios.repair import repair
+    from warfence.races.scenarios.report import document
+    from warfence.races.scenarios.text import text as normal
 
     if bool(file) == catalogue:
         raise InputError(f"{'a file and' if file else 'neither a file nor'} --catalogue; give one of the two")
@@ -114,7 +114,7 @@ def _print_all(console: Console, outcomes: list[Outcome], repairs: list[Repaired
 
 
 def _print_one(console: Console, outcome: Outcome, repaired: Repaired | None) -> None:
-    from warfence.scenarios.report import headline, interleaving, sentences
+    from warfence.races.scenarios.report import headline, interleaving, sentences
 
     say(console, headline(outcome))
     say(console, f"{outcome.scenario.title} ({outcome.scenario.source})")

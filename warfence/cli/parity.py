@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from warfence.attention import KINDS
+from warfence.core.attention import KINDS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.testing.cells import Cell
-    from warfence.testing.report import Report
-    from warfence.testing.suite import Plan
+    from warfence.parity.cells import Cell
+    from warfence.parity.report import Report
+    from warfence.parity.suite import Plan
 
 WHAT, OUT = "What is run", "What is written"
 
@@ -81,9 +81,9 @@ def parity(
     from warfence.cli.exits import CheckFailed
     from warfence.cli.output import print_json, say, screens
     from warfence.cli.parity_view import print_report, summary, watching
-    from warfence.testing.selection import read_selection
-    from warfence.testing.suite import Plan, run_suite
-    from warfence.timeline.trial import first_fine
+    from warfence.parity.selection import read_selection
+    from warfence.parity.suite import Plan, run_suite
+    from warfence.show.timeline.trial import first_fine
 
     outputs = {"--json": None if as_json in (None, "-") else Path(str(as_json)), "--junit": junit, "--html": html}
     for option, path in (*outputs.items(), ("--timeline", timeline)):
@@ -115,8 +115,8 @@ def parity(
 
 def _cells(modes: list[str], attentions: list[str], quick: bool) -> list[Any]:
     """The cells of these modes (a forward mode stands for all of its cases) and attention backends."""
-    from warfence.testing.cells import BATCHES, matrix, mode_cases
-    from warfence.testing.selection import choose
+    from warfence.parity.cells import BATCHES, matrix, mode_cases
+    from warfence.parity.selection import choose
 
     known = dict.fromkeys([*(case.mode.value for case in mode_cases()), *(case.name for case in mode_cases())])
     chosen = matrix(choose("mode", modes, known), choose("attention backend", attentions, KINDS))
@@ -125,7 +125,7 @@ def _cells(modes: list[str], attentions: list[str], quick: bool) -> list[Any]:
 
 def _check_writable(option: str, path: Path | None) -> None:
     """InputError now, and not after a minute of work, when the file cannot be written."""
-    from warfence.errors import InputError
+    from warfence.core.errors import InputError
 
     if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
         raise InputError(f"{option} '{path}' cannot be written; give a file in a directory that exists and is writable")
@@ -144,9 +144,9 @@ def _write_trials(console: Console, path: Path, plan: Plan, cell: Cell) -> None:
     """One trial of the cell on each backend. A backend that cannot tell its times, or fails, is left out and said so."""
     from warfence.cli.output import say
     from warfence.cli.trace import write_timelines
-    from warfence.errors import WarfenceError
-    from warfence.testing.small import small_model
-    from warfence.timeline.trial import trace_trial
+    from warfence.core.errors import WarfenceError
+    from warfence.parity.small import small_model
+    from warfence.show.timeline.trial import trace_trial
 
     made, small = [], small_model()
     for name, contender in plan.contenders.items():
@@ -163,14 +163,14 @@ def _write_json(path: Path, report: Report) -> None:
 
 
 def _write_junit(path: Path, report: Report) -> None:
-    from warfence.testing.junit import junit
+    from warfence.parity.junit import junit
 
     junit(report).write(path, encoding="utf-8", xml_declaration=True)
 
 
 def _write_html(path: Path, report: Report) -> None:
-    from warfence.report.contents import Contents
-    from warfence.report.page import page
+    from warfence.show.report.contents import Contents
+    from warfence.show.report.page import page
 
     path.write_text(page(Contents(report)), encoding="utf-8")
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from warfence.cli.output import prose, say
-from warfence.testing.overview import COLUMNS, LEGEND, Column, Row, rows
-from warfence.testing.report import CellEntry, Entry, LawEntry, MutantEntry, Report, notes, problem
-from warfence.testing.suite import Watch
+from warfence.parity.overview import COLUMNS, LEGEND, Column, Row, rows
+from warfence.parity.report import CellEntry, Entry, LawEntry, MutantEntry, Report, notes, problem
+from warfence.parity.suite import Watch
 
 NARROWEST = 7  # of a column
 SHOWN = 12  # failures in full; all of them are in the files

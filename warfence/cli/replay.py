@@ -10,12 +10,12 @@ import typer
 
 from warfence.cli.exits import DONE, FAILED
 from warfence.cli.output import JsonFlag, print_json, print_table, say, screens
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.replay.verdicts import Replayed
+    from warfence.races.replay.verdicts import Replayed
 
 
 def replay(
@@ -47,12 +47,12 @@ def replay(
     from warfence.cli.contenders import BEFORE_IMPORT
     from warfence.cli.explore import set_values
     from warfence.cli.trace import check_file
-    from warfence.replay.registry import installed, machines
-    from warfence.replay.verdicts import replay as replay_one
-    from warfence.replay.verdicts import replay_fixed
-    from warfence.scenarios.library import catalogue as all_scenarios
-    from warfence.scenarios.library import find
-    from warfence.scenarios.parse import read
+    from warfence.races.replay.registry import installed, machines
+    from warfence.races.replay.verdicts import replay as replay_one
+    from warfence.races.replay.verdicts import replay_fixed
+    from warfence.races.scenarios.library import catalogue as all_scenarios
+    from warfence.races.scenarios.library import find
+    from warfence.races.scenarios.parse import read
 
     if bool(file) == catalogue:
         raise InputError(f"{'a file and' if file else 'neither a file nor'} --catalogue; give one of the two")
@@ -90,7 +90,7 @@ def replay(
 def _write(path: Path, results: list[Replayed]) -> None:
     """The timelines of what was run; InputError where nothing was."""
     from warfence.cli.trace import write_timelines
-    from warfence.replay.timeline import timeline
+    from warfence.races.replay.timeline import timeline
 
     made = [timeline(f"{one.id} on {one.machine}", one.worst.attempt, one.worst.times) for one in results if one.shown]
     if not made:
@@ -130,7 +130,7 @@ def _print_all(console: Console, results: list[Replayed], names: list[str]) -> N
 
 
 def _print_one(console: Console, one: Replayed) -> None:
-    from warfence.replay.values import place
+    from warfence.races.replay.values import place
 
     if one.lacks:
         say(console, f"{one.id} on {one.machine}: not expressed: {one.lacks}")

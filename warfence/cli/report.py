@@ -12,10 +12,10 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from warfence.report.contents import Contents
-    from warfence.testing.cells import Cell
-    from warfence.testing.report import Report
-    from warfence.testing.suite import Contender, Watch
+    from warfence.parity.cells import Cell
+    from warfence.parity.report import Report
+    from warfence.parity.suite import Contender, Watch
+    from warfence.show.report.contents import Contents
 
 QUICK = {"decode": ("snapshot", "captured", "live"), "extend+switch": ("snapshot",)}
 
@@ -54,9 +54,9 @@ def report(
     from warfence.cli.exits import CheckFailed
     from warfence.cli.output import say, screen
     from warfence.cli.parity_view import summary, watching
-    from warfence.report.figures import read_bench
-    from warfence.report.page import page
-    from warfence.report.saved import read_parity
+    from warfence.show.report.figures import read_bench
+    from warfence.show.report.page import page
+    from warfence.show.report.saved import read_parity
 
     check_out(out)
     benches = [read_bench(path) for path in bench or []]
@@ -83,9 +83,9 @@ def report(
 
 
 def _measured(chosen: Mapping[str, Contender], quick: bool, watch: Watch) -> Report:
-    from warfence.testing.cells import matrix
-    from warfence.testing.selection import read_selection
-    from warfence.testing.suite import Plan, run_suite
+    from warfence.parity.cells import matrix
+    from warfence.parity.selection import read_selection
+    from warfence.parity.suite import Plan, run_suite
 
     cells = quick_cells() if quick else list(matrix())
     return run_suite(Plan(chosen, cells, read_selection(None, None), laws=not quick, mutants=not quick), watch)
@@ -93,7 +93,7 @@ def _measured(chosen: Mapping[str, Contender], quick: bool, watch: Watch) -> Rep
 
 def quick_cells() -> list[Cell]:
     """Each way to fence, for reads that end before, in and late in the captured forward; one batch size."""
-    from warfence.testing.cells import BATCHES, matrix
+    from warfence.parity.cells import BATCHES, matrix
 
     return [
         cell for cell in matrix(tuple(QUICK)) if cell.attention in QUICK[cell.mode.name] and cell.batch == BATCHES[0]
@@ -106,9 +106,9 @@ def _contents(
     from warfence.bench.document import environment
     from warfence.cli import survey
     from warfence.cli.environment import survey as variables
-    from warfence.report.contents import Contents
-    from warfence.report.timelines import step_picture
-    from warfence.scenarios.groups import groups
+    from warfence.races.scenarios.groups import groups
+    from warfence.show.report.contents import Contents
+    from warfence.show.report.timelines import step_picture
 
     watch.phase("tracing a step", 1)
     picture = step_picture({name: one.target for name, one in chosen.items()}, device)
@@ -130,7 +130,7 @@ def _contents(
 
 def check_out(path: Path) -> None:
     """InputError now, and not after minutes of work, when the page cannot be written."""
-    from warfence.errors import InputError
+    from warfence.core.errors import InputError
 
     what = None
     if path.is_dir():

@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from warfence.attention import KINDS, make_attention
-from warfence.errors import InputError
-from warfence.forwards import FencePlan
-from warfence.modes import ForwardMode, WarReadDonePolicy
-from warfence.policy import RULE_SETS, Decision, Query, decide, is_early
-from warfence.spec import SpecAlgorithm, get, names
+from warfence.core.attention import KINDS, make_attention
+from warfence.core.errors import InputError
+from warfence.core.forwards import FencePlan
+from warfence.core.modes import ForwardMode, WarReadDonePolicy
+from warfence.core.policy import RULE_SETS, Decision, Query, decide, is_early
+from warfence.serve.spec import SpecAlgorithm, get, names
 
 OURS = "warfence"
 COLUMNS = ("mode", "attention", "spec", "marker", OURS)  # of the table of differences; two more say what a set answers

@@ -15,9 +15,9 @@ from warfence.cli.serve_watch import Watch, check_watch, judged, session
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.requests import Request
-    from warfence.serve.job import Job
-    from warfence.serve.options import ServeOptions
+    from warfence.serve.jobs.job import Job
+    from warfence.serve.jobs.options import ServeOptions
+    from warfence.serve.requests import Request
 
 FORCED = """\
 Now the overlapped loop without a fence. Whether a table write overtakes a read of the running forward is then a matter
@@ -58,7 +58,7 @@ def serve(
     --fence off --allow-hazard shows what the fence is for: the same requests without it, beside the right texts.
     --spec changes how many tokens a step brings and which launch reads the tables last, and no token.
     """
-    from warfence.serve.options import ServeOptions
+    from warfence.serve.jobs.options import ServeOptions
 
     options = ServeOptions(
         backend=backend, device=device, tables=tables, fence=fence, allow_hazard=allow_hazard, attention=attention,
@@ -82,8 +82,8 @@ def carry_out(options: ServeOptions, as_json: bool, log: Path | None, timeline: 
     from warfence.cli.output import screens
     from warfence.cli.summary import print_summary
     from warfence.cli.view import watch
-    from warfence.serve.job import prepare
-    from warfence.serve.report import run_report
+    from warfence.serve.jobs.job import prepare
+    from warfence.serve.jobs.report import run_report
 
     job = prepare(options)
     console, bars = screens(as_json)
@@ -107,8 +107,8 @@ def _hazard(job: Job, console: Console, bars: Console, log: Path | None, timelin
     from warfence.cli.output import prose, say
     from warfence.cli.summary import print_hazard, print_summary
     from warfence.cli.view import watch
-    from warfence.serve.hazard import compare
-    from warfence.serve.report import run_report
+    from warfence.serve.jobs.hazard import compare
+    from warfence.serve.jobs.report import run_report
 
     requests = job.workload.requests()
     with (
@@ -142,7 +142,7 @@ def _written(console: Console, log: Path | None, timeline: Path | None) -> dict[
 def keeping(job: Job, requests: Sequence[Request]) -> Iterator[None]:
     """Write --out when the run ends, in whatever way: what finished before an interrupt or a failure is right."""
     from warfence.cli.exits import CheckFailed, Interrupted
-    from warfence.errors import StageError
+    from warfence.core.errors import StageError
 
     try:
         yield
@@ -155,7 +155,7 @@ def keeping(job: Job, requests: Sequence[Request]) -> Iterator[None]:
 
 def _kept(job: Job, requests: Sequence[Request]) -> str:
     """Write what finished before the end came, if anything did, and say so in a clause."""
-    from warfence.serve.results import finished
+    from warfence.serve.jobs.results import finished
 
     done = len(finished(job, requests))
     had = f"{done} of {len(requests)} requests had finished"
@@ -167,7 +167,7 @@ def _kept(job: Job, requests: Sequence[Request]) -> str:
 
 def _write(job: Job, requests: Sequence[Request]) -> None:
     from warfence.cli.exits import CheckFailed
-    from warfence.serve.results import write_results
+    from warfence.serve.jobs.results import write_results
 
     path = job.options.out
     try:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from warfence.attention import KINDS
+from warfence.core.attention import KINDS
 
 WHAT, HOW, SPEC = "What is served", "How it runs", "Speculative decoding"
 

@@ -12,8 +12,8 @@ import typer
 from warfence.cli.serve_options import HOW
 
 if TYPE_CHECKING:
-    from warfence.serve.job import Job
-    from warfence.serve.session import Session, Watcher
+    from warfence.serve.jobs.job import Job
+    from warfence.serve.jobs.session import Session, Watcher
 
 TimelineFile = Annotated[
     Path | None,
@@ -27,7 +27,7 @@ TimelineFile = Annotated[
 def check_timeline(timeline: Path | None, log: Path | None) -> None:
     """InputError when no file can be written there, or when the run is watched as well. Before anything else is done."""
     from warfence.cli.trace import check_file
-    from warfence.errors import InputError
+    from warfence.core.errors import InputError
 
     check_file("--timeline", timeline)
     if timeline is not None and log is not None:
@@ -38,9 +38,9 @@ def check_timeline(timeline: Path | None, log: Path | None) -> None:
 
 @contextmanager
 def timed(job: Job, watcher: Watcher, path: Path) -> Iterator[Session]:
-    """`warfence.serve.session.session`, with a timeline written at the end of what was served without a failure."""
+    """`warfence.serve.jobs.session.session`, with a timeline written at the end of what was served without a failure."""
     from warfence.cli.trace import write_timelines
-    from warfence.timeline.run import traced
+    from warfence.show.timeline.run import traced
 
     with traced(job, watcher, job.options.engine()) as run:
         yield run.session

@@ -18,9 +18,9 @@ from warfence.cli.serve_timeline import timed
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.backend import Backend
-    from warfence.serve.job import Job
-    from warfence.serve.session import Session, Watcher
+    from warfence.core.backend import Backend
+    from warfence.serve.jobs.job import Job
+    from warfence.serve.jobs.session import Session, Watcher
 
 Watch = Annotated[
     Path | None,
@@ -30,7 +30,7 @@ Watch = Annotated[
 
 def check_watch(log: Path | None) -> None:
     """InputError when no log can be written there. Before anything else is done."""
-    from warfence.errors import InputError
+    from warfence.core.errors import InputError
 
     if log is not None and (log.is_dir() or not os.access(log.parent, os.W_OK)):
         raise InputError(f"--watch '{log}': no file can be written there; give one in a folder that is writable")
@@ -38,13 +38,13 @@ def check_watch(log: Path | None) -> None:
 
 @contextmanager
 def session(job: Job, watcher: Watcher, log: Path | None, timeline: Path | None = None) -> Iterator[Session]:
-    """`warfence.serve.session.session`, on a recorded backend where a log is wanted. The log is whole afterwards.
+    """`warfence.serve.jobs.session.session`, on a recorded backend where a log is wanted. The log is whole afterwards.
 
     timeline: likewise, on a backend that notes its times.
     """
-    from warfence.check.log_file import LogWriter
-    from warfence.check.recording import Recorded, unseen
-    from warfence.serve.session import session as plain
+    from warfence.races.check.log_file import LogWriter
+    from warfence.races.check.recording import Recorded, unseen
+    from warfence.serve.jobs.session import session as plain
 
     with ExitStack() as stack:
         if timeline is not None:
@@ -62,8 +62,8 @@ def session(job: Job, watcher: Watcher, log: Path | None, timeline: Path | None 
 
 def judged(console: Console, log: Path) -> dict[str, Any]:
     """Check the log, say what was found, and return it: how many instances of each kind, and what over-fencing costs."""
-    from warfence.check.log_file import read_log
-    from warfence.check.report import check
+    from warfence.races.check.log_file import read_log
+    from warfence.races.check.report import check
 
     report = check(read_log(log))
     kinds: Counter[str] = Counter({"race": 0})

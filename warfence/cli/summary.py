@@ -12,8 +12,8 @@ from rich.text import Text
 from warfence.cli.facts import facts_of
 from warfence.cli.output import print_table, prose, say
 from warfence.cli.text import common_start, printable, tail
-from warfence.serve.hazard import Hazard
-from warfence.serve.job import Job
+from warfence.serve.jobs.hazard import Hazard
+from warfence.serve.jobs.job import Job
 
 
 def print_summary(

@@ -16,7 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from warfence.errors import WarfenceError
+from warfence.core.errors import WarfenceError
 
 TIMEOUT_SECONDS = 180  # the first import of a framework from a cold disk takes most of a minute
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from warfence.cli.output import JsonFlag
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from warfence.sweep.plan import Chunk, Plan
-    from warfence.sweep.work import Judged
+    from warfence.races.sweep.plan import Chunk, Plan
+    from warfence.races.sweep.work import Judged
 
 NONE = "none"
 MOST_SHOWN = 10  # disagreements with a line each; --json and --out have all
@@ -52,10 +52,10 @@ def sweep(
     from warfence.cli.exits import CheckFailed, Interrupted
     from warfence.cli.output import print_json, screens
     from warfence.cli.trace import check_file
-    from warfence.sweep.plan import Plan
-    from warfence.sweep.report import document, failures, shrunk
-    from warfence.sweep.results import Results
-    from warfence.sweep.work import judges_of
+    from warfence.races.sweep.plan import Plan
+    from warfence.races.sweep.report import document, failures, shrunk
+    from warfence.races.sweep.results import Results
+    from warfence.races.sweep.work import judges_of
 
     if resume and out is None:
         raise InputError("--resume goes on with a file; give --out")
@@ -98,7 +98,7 @@ def _watched(
         TimeRemainingColumn,
     )
 
-    from warfence.sweep.work import spread
+    from warfence.races.sweep.work import spread
 
     done = {one.chunk for one in judged}
     left = [one for one in chunks if one.number not in done]
@@ -113,7 +113,7 @@ def _watched(
 
 def _show(console: Console, made: dict[str, Any]) -> None:
     from warfence.cli.output import print_table, say
-    from warfence.scenarios.program import VERDICTS
+    from warfence.races.scenarios.program import VERDICTS
 
     columns = ("family", "cases", *VERDICTS, "differ", "cases/s")
     rows = [
@@ -156,8 +156,8 @@ def _write_programs(console: Console, out: Path | None, made: dict[str, Any]) ->
 
 def _families(names: list[str]) -> tuple[str, ...]:
     """In one order, so that a resumed sweep is the same one. InputError: no such family."""
-    from warfence.sweep.families import FAMILIES
-    from warfence.testing.selection import choose
+    from warfence.parity.selection import choose
+    from warfence.races.sweep.families import FAMILIES
 
     chosen = choose("family", names, FAMILIES) or tuple(FAMILIES)
     return tuple(name for name in FAMILIES if name in chosen)
@@ -165,8 +165,8 @@ def _families(names: list[str]) -> tuple[str, ...]:
 
 def _backends(names: list[str], device: str) -> tuple[str, ...]:
     """In one order. InputError: no such backend or device, or `none` together with a backend."""
-    from warfence.replay.registry import DEVICES, PACKAGES
-    from warfence.testing.selection import choose
+    from warfence.parity.selection import choose
+    from warfence.races.replay.registry import DEVICES, PACKAGES
 
     choose("device", [device], DEVICES)
     chosen = choose("backend", names, (*PACKAGES, NONE))

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from warfence.cli.output import say
 from warfence.cli.text import printable, tail
-from warfence.requests import Phase, Request
-from warfence.serve.job import Job
-from warfence.serve.session import Watcher
+from warfence.serve.jobs.job import Job
+from warfence.serve.jobs.session import Watcher
+from warfence.serve.requests import Phase, Request
 
 BAR_WIDTH = 30
 

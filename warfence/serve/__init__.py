@@ -1,1 +1,1 @@
-"""Serving without a command line: what is to be served, a run of it, its report, and how two runs are compared."""
+"""What turns the heart into a server: requests, planner, engine, models, speculative algorithms, jobs."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from jax import Array
 
-from warfence.kernels import StageEnv, check_given, kernel_of
-from warfence.program import Stage
+from warfence.core.program import Stage
+from warfence.host.stage_calls import StageEnv, check_given, kernel_of
 from warfence_jax.kernels import dflash, eagle, model, ngram, verify
 from warfence_jax.kernels.shared import Attrs, Env, Kernel
 

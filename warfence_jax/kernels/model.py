@@ -1,4 +1,4 @@
-"""The ops of a decoder program as pure JAX functions. Shapes: see `warfence.model.program`.
+"""The ops of a decoder program as pure JAX functions. Shapes: see `warfence.serve.model.program`.
 
 A kernel sees only what its stage declares and returns what the stage gives plus its updated state. Indices come from
 tables that the planner keeps in range, so gathers and scatters promise to be in bounds and pay for no masks.
@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32, Int32
 
-from warfence.kernels import for_call
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.host.stage_calls import for_call
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence_jax.kernels.layers import finish, project
 from warfence_jax.kernels.shared import IN_BOUNDS, Attrs, Env, Kernel, choose, rms_norm
 
@@ -104,7 +104,7 @@ def relay(env: Env, attrs: Attrs) -> dict[str, Array]:
 
 
 def mix(env: Env, attrs: Attrs) -> dict[str, Array]:
-    """The op of random programs: see `warfence.model.program`."""
+    """The op of random programs: see `warfence.serve.model.program`."""
     rows: Int32[Array, " b"] = env["req_pool_indices"]
     value = 31 * env["mix"] if "mix" in env else rows
     for name in attrs["tables"]:

@@ -37,7 +37,7 @@ def rotate(x: Float32[Array, "b q heads h"], cos: Array, sin: Array) -> Float32[
 
 
 def choose(scores: Float32[Array, "*n v"], draws: Draws | None) -> tuple[Int32[Array, "*n"], Float32[Array, "*n"]]:
-    """The rule of `warfence.sampling.choose` for all rows at once: (token, margin). Rows of temperature 0, and all rows
+    """The rule of `warfence.serve.sampling.choose` for all rows at once: (token, margin). Rows of temperature 0, and all rows
     without draws, are greedy."""
     best = jnp.max(scores, axis=-1)
     token = jnp.argmax(scores, axis=-1).astype(jnp.int32)

@@ -1,4 +1,4 @@
-"""The ops of a decoder program as torch functions. Shapes: see `warfence.model.program`.
+"""The ops of a decoder program as torch functions. Shapes: see `warfence.serve.model.program`.
 
 A kernel sees only what its stage declares. State (KV pools, relay) is updated in place; values are returned. No kernel
 reads a value on the host or picks its shape from data, so each can be captured in a graph.
@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float32, Int32
 from torch import Tensor
 
-from warfence.kernels import for_call
-from warfence.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.host.stage_calls import for_call
+from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence_torch.kernels.shared import Attrs, Env, Kernel, add_mlp, attend, choose, query_key_value, rms_norm, steps
 
 
@@ -103,7 +103,7 @@ def relay(env: Env, attrs: Attrs) -> dict[str, Tensor]:
 
 
 def mix(env: Env, attrs: Attrs) -> dict[str, Tensor]:
-    """The op of random programs: see `warfence.model.program`."""
+    """The op of random programs: see `warfence.serve.model.program`."""
     rows: Int32[Tensor, " b"] = env["req_pool_indices"]
     value = 31 * env["mix"] if "mix" in env else rows.clone()
     for name in attrs["tables"]:

@@ -90,7 +90,7 @@ def choose(
     uniform: Float32[Tensor, "*n"],
     sampled: bool,
 ) -> tuple[Int32[Tensor, "*n"], Float32[Tensor, "*n"]]:
-    """Tokens and margins by the rule of `warfence.sampling.choose`; where the temperature is 0, greedy.
+    """Tokens and margins by the rule of `warfence.serve.sampling.choose`; where the temperature is 0, greedy.
 
     `temperature` and `top_p` need only broadcast to the leading axes. Without `sampled` all is greedy.
     """

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warfence.boundary import Access, Boundary, find
-from warfence.modes import WarReadDonePolicy
-from warfence_jax.cutting.arguments import traced_with
-from warfence_jax.cutting.operations import operations
-from warfence_jax.cutting.order import hoist
+from warfence.core.modes import WarReadDonePolicy
+from warfence.parity.boundary import Access, Boundary, find
+from warfence_jax.tools.cutting.arguments import traced_with
+from warfence_jax.tools.cutting.operations import operations
+from warfence_jax.tools.cutting.order import hoist
 
 TABLE = jnp.arange(12, dtype=jnp.int32).reshape(3, 4)
 X = jnp.arange(4, dtype=jnp.int32)

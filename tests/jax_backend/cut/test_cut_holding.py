@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from jax.experimental import io_callback
 
-from warfence.backend import FORWARD, SCHEDULE, ArraySpec
-from warfence.errors import DeadHandleError, FenceError, InputError
-from warfence.gates import HostGates
+from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
+from warfence.core.errors import DeadHandleError, FenceError, InputError
+from warfence.core.gates import HostGates
 from warfence_jax import cut, marked
 from warfence_jax.backend import JaxBackend
 

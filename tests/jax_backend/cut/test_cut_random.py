@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from jax import Array
 
-from warfence.boundary import find
-from warfence.testing.random_functions import WIDTH, NumpyOps, RandomFunction, random_functions
+from warfence.parity.boundary import find
+from warfence.parity.random_functions import WIDTH, NumpyOps, RandomFunction, random_functions
 from warfence_jax import cut
-from warfence_jax.cutting.arguments import traced_with
-from warfence_jax.cutting.operations import operations
+from warfence_jax.tools.cutting.arguments import traced_with
+from warfence_jax.tools.cutting.operations import operations
 
 EXAMPLES = int(os.environ.get("WARFENCE_EXAMPLES", "0"))  # 0: a few
 

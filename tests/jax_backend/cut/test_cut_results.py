@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from warfence.errors import InputError
+from warfence.core.errors import InputError
 from warfence_jax import cut, marked
 
 TABLE = jnp.arange(12, dtype=jnp.int32).reshape(3, 4)

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from warfence.check.log_file import read_log
-from warfence.check.report import Finding, check
-from warfence.errors import DeadHandleError, InputError
-from warfence_jax.watch import HostWatch, watch_host
-from warfence_jax.watch.pairs import host_array, play_all, read
+from warfence.core.errors import DeadHandleError, InputError
+from warfence.races.check.log_file import read_log
+from warfence.races.check.report import Finding, check
+from warfence_jax.tools.watch import HostWatch, watch_host
+from warfence_jax.tools.watch.pairs import host_array, play_all, read
 
 SIZE = 1024
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from warfence.errors import InputError
-from warfence_torch.accesses import Declared, accesses, key
+from warfence.core.errors import InputError
+from warfence_torch.tools.accesses import Declared, accesses, key
 
 TABLE = torch.arange(24).reshape(4, 6)  # int64: a row is 48 bytes
 OUT = torch.empty(4, dtype=torch.int64)

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 import warfence_torch
-from warfence.errors import FenceError, InputError, StageError
-from warfence.lanes import WorkerLane
-from warfence.modes import WarReadDonePolicy
+from warfence.core.errors import FenceError, InputError, StageError
+from warfence.core.modes import WarReadDonePolicy
+from warfence.host.lanes import WorkerLane
 from warfence_torch import plant, stage
-from warfence_torch.accesses import Declared
+from warfence_torch.tools.accesses import Declared
 
 
 @torch.library.custom_op("warfence_test::rows", mutates_args=())

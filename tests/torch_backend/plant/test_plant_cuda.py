@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from warfence.backend import FORWARD, SCHEDULE
-from warfence.boundary import Boundary
-from warfence.errors import InputError
+from warfence.core.backend import FORWARD, SCHEDULE
+from warfence.core.errors import InputError
+from warfence.parity.boundary import Boundary
 from warfence_torch import plant
 from warfence_torch.backend import TorchBackend
-from warfence_torch.planting.shared import SharedTensors
+from warfence_torch.tools.planting.shared import SharedTensors
 
 pytestmark = pytest.mark.gpu
 
@@ -95,8 +95,8 @@ def test_the_write_lands_exactly_when_the_last_read_is_over(rig: Rig) -> None:
 
 
 def test_a_marker_one_operation_early_lets_the_write_in_front_of_the_read(rig: Rig) -> None:
-    from warfence_torch.planting.cuda import CudaPlanted
-    from warfence_torch.planting.trace import Pass, Subject
+    from warfence_torch.tools.planting.cuda import CudaPlanted
+    from warfence_torch.tools.planting.trace import Pass, Subject
 
     right = plant(on_one_stream(rig), {"table": rig.table}).boundary
     subject = Subject(on_one_stream(rig), SharedTensors([rig.table]), {}, "cuda", torch.no_grad)

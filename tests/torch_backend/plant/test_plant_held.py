@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from warfence.boundary import Boundary
-from warfence.gates import HostGates
-from warfence.lanes import WorkerLane
+from warfence.core.gates import HostGates
+from warfence.host.lanes import WorkerLane
+from warfence.parity.boundary import Boundary
 from warfence_torch import plant
-from warfence_torch.planting.host import HostPlanted
+from warfence_torch.tools.planting.host import HostPlanted
 
 GATES = ("first read", "before the last read", "behind the last read")
 OLD, NEW = 1.0, 100.0

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from warfence.lanes import HostEvent, WorkerLane
-from warfence_torch.capture import capturing
+from warfence.host.lanes import HostEvent, WorkerLane
+from warfence_torch.tools.capture import capturing
 
 LANES = {"F": "forward", "S": "schedule", "P": "plan", "C": "copy", "X": "transfer"}
 SHARED = ("t", "map", "kv", "m")

@@ -9,8 +9,8 @@ import torch
 
 from tests.torch_backend.watch.stands import CudaStand
 from warfence_torch import stage
-from warfence_torch.capture import capturing
-from warfence_torch.watching import Watch, watch
+from warfence_torch.tools.capture import capturing
+from warfence_torch.tools.watching import Watch, watch
 
 
 @pytest.fixture(params=["calls of torch.cuda", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -6,7 +6,7 @@ import pytest
 
 from tests.torch_backend.watch.pairs import NOT_EXPRESSED, PAIRS
 from tests.torch_backend.watch.stands import HostStand, Stand
-from warfence_torch.watching import watch
+from warfence_torch.tools.watching import watch
 
 
 @pytest.mark.parametrize("racy", [True, False], ids=["racy", "fixed"])

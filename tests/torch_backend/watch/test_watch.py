@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from warfence.check.events import HOST, Event
-from warfence.check.log_file import read_log
-from warfence.errors import InputError
-from warfence.lanes import HostEvent, WorkerLane
+from warfence.core.errors import InputError
+from warfence.host.lanes import HostEvent, WorkerLane
+from warfence.races.check.events import HOST, Event
+from warfence.races.check.log_file import read_log
 from warfence_torch import stage
-from warfence_torch.watching import host_lanes, watch
+from warfence_torch.tools.watching import host_lanes, watch
 
 LANES = ("forward", "schedule")
 

@@ -1,0 +1,181 @@
+"""Loading a directory: every kind of damage gives one line with a remedy, never a traceback of the reader."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from warfence.core.errors import InputError
+from warfence.serve.model import ASSETS, load_model
+from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.safetensors_file import bfloat16_to_float32, float32_to_bfloat16, read_safetensors
+from warfence.serve.model.weights import random_weights, shapes
+
+TINY = ModelConfig("tiny", 32, 16, 2, 4, 2, 4, 24, (False, True), 4, 64, 10000.0, 1e-5, (0,), None)
+
+
+@pytest.fixture
+def model_dir(tmp_path: Path) -> Path:
+    """A copy of the shipped model, without its checksums."""
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        shutil.copyfile(ASSETS / name, tmp_path / name)
+    return tmp_path
+
+
+def write(path: Path, header: object, data: bytes = b"") -> Path:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return path
+
+
+def edit(path: Path, **changes: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def rename_tensor(path: Path, old: str, new: str) -> None:
+    assert len(old) == len(new), "the header must keep its length"
+    path.write_bytes(path.read_bytes().replace(old.encode(), new.encode(), 1))
+
+
+def test_every_type_is_widened_exactly(tmp_path: Path) -> None:
+    values = np.array([[1.5, -2.0, 0.0], [0.15625, 3.0, -96.0]], np.float32)  # exact in all three types
+    parts = [values.tobytes(), values.astype(np.float16).tobytes(), float32_to_bfloat16(values).tobytes()]
+    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    at = 0
+    for kind, part in zip(("F32", "F16", "BF16"), parts, strict=True):
+        header[kind] = {"dtype": kind, "shape": [2, 3], "data_offsets": [at, at + len(part)]}
+        at += len(part)
+    read = read_safetensors(write(tmp_path / "a.safetensors", header, b"".join(parts)))
+    assert sorted(read) == ["BF16", "F16", "F32"]
+    for tensor in read.values():
+        assert tensor.dtype == np.float32
+        assert tensor.flags.c_contiguous
+        np.testing.assert_array_equal(tensor, values)
+
+
+def test_bfloat16_rounds_to_nearest_even_as_torch_does() -> None:
+    import torch
+
+    values = np.random.default_rng(0).standard_normal(4096).astype(np.float32)
+    ties = (np.arange(256, dtype=np.uint32) << 16 | 0x8000 | 0x3F800000).view(np.float32)
+    values = np.concatenate([values, ties, np.array([0.0, -0.0, 1e-40, 3e38], np.float32)])
+    rounded = torch.from_numpy(values).to(torch.bfloat16)
+    np.testing.assert_array_equal(bfloat16_to_float32(float32_to_bfloat16(values)), rounded.float().numpy())
+
+
+GOOD = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (b"{not json", "the header is no JSON"),
+        ([1], "the header is no JSON object"),
+        ({"a": {"dtype": "F32"}}, "the header entry of 'a' is malformed"),
+        ({"a": {**GOOD, "data_offsets": [0, 8, 9]}}, "the header entry of 'a' is malformed"),
+        ({"a": {**GOOD, "dtype": "I64"}}, "tensor 'a' has type I64; allowed are F32, F16, BF16"),
+        ({"a": {**GOOD, "shape": [3]}}, "tensor 'a' of shape [3] lies at bytes 0 to 8 of 8"),
+        ({"a": {**GOOD, "shape": [-1, -2]}}, "is corrupt"),
+        ({"a": {**GOOD, "data_offsets": [8, 16]}}, "lies at bytes 8 to 16 of 8"),
+    ],
+)
+def test_a_damaged_header_is_named(tmp_path: Path, header: object, message: str) -> None:
+    path = write(tmp_path / "a.safetensors", header, bytes(8))
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_safetensors(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"short", b"\xff" * 64])
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.safetensors").write_bytes(data)
+    with pytest.raises(InputError, match=r"copy (or download )?the file again"):
+        read_safetensors(tmp_path / "a.safetensors")
+
+
+def drop(name: str) -> Callable[[Path], None]:
+    return lambda path: (path / name).unlink()
+
+
+def put(name: str, text: str) -> Callable[[Path], None]:
+    return lambda path: (path / name).write_text(text) and None
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (drop("config.json"), "config.json' is absent; give a Hugging Face model directory"),
+        (drop("model.safetensors"), "holds no *.safetensors file"),
+        (drop("tokenizer.json"), "tokenizer.json' is absent"),
+        (put("config.json", "{"), "config.json' is no JSON"),
+        (put("config.json", "[]"), "config.json' is no JSON object"),
+        (put("tokenizer.json", "{}"), "tokenizer.json' is no tokenizer file"),
+        (put("model.safetensors", "cut off"), "model.safetensors' is corrupt"),
+        (lambda path: edit(path / "config.json", vocab_size=1000), "token ids up to 1023, but the model knows 1000"),
+        (
+            lambda path: edit(path / "config.json", intermediate_size=500),
+            "'model.layers.0.mlp.gate_proj.weight' has shape [512, 192]; config.json asks for [500, 192]",
+        ),
+        (
+            lambda path: edit(path / "config.json", tie_word_embeddings=False),
+            "tensor 'lm_head.weight' is missing from the *.safetensors; copy every shard",
+        ),
+        (
+            lambda path: rename_tensor(path / "model.safetensors", "model.norm.weight", "model.mron.weight"),
+            "tensor 'model.norm.weight' is missing",
+        ),
+        (
+            lambda path: shutil.copyfile(path / "model.safetensors", path / "second.safetensors"),
+            "is in two files; keep one set of *.safetensors",
+        ),
+        (
+            lambda path: write(path / "bias.safetensors", {"q_proj.bias": GOOD}, bytes(8)),
+            "tensors that a Llama or Mistral decoder does not use: q_proj.bias",
+        ),
+        (put("SHA256SUMS", "0" * 64 + "  config.json\n"), "but SHA256SUMS says 0000000000000000..."),
+        (put("SHA256SUMS", "0" * 64 + "  gone.json\n"), "gone.json' is listed in SHA256SUMS but absent"),
+        (put("SHA256SUMS", "nonsense\n"), "each must be a SHA-256, two spaces and a file name"),
+        (put("SHA256SUMS", "0" * 64 + "  ../config.json\n"), "each must be a SHA-256, two spaces and a file name"),
+    ],
+)
+def test_a_damaged_directory_is_named(model_dir: Path, damage: Callable[[Path], object], message: str) -> None:
+    load_model(model_dir)  # whole before the damage
+    damage(model_dir)
+    with pytest.raises(InputError, match=re.escape(message)):
+        load_model(model_dir)
+
+
+def test_one_changed_byte_of_the_shipped_weights_is_found(model_dir: Path) -> None:
+    shutil.copyfile(ASSETS / "SHA256SUMS", model_dir / "SHA256SUMS")
+    shutil.copyfile(ASSETS / "tokenizer_config.json", model_dir / "tokenizer_config.json")
+    load_model(model_dir)
+    with (model_dir / "model.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        last = file.read(1)[0]
+        file.seek(-1, 2)
+        file.write(bytes([last ^ 1]))
+    with pytest.raises(InputError, match="damaged or was changed; install or copy the model again"):
+        load_model(model_dir)
+
+
+def test_a_path_that_is_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no directory"):
+        load_model(tmp_path / "absent")
+
+
+def test_stop_tokens_of_the_generation_config_are_added(model_dir: Path) -> None:
+    (model_dir / "generation_config.json").write_text('{"eos_token_id": [7, 0]}')
+    assert load_model(model_dir).config.eos_ids == (0, 7)
+
+
+def test_random_weights_have_every_shape_and_repeat() -> None:
+    first, again, other = random_weights(TINY, 1), random_weights(TINY, 1), random_weights(TINY, 2)
+    assert {name: value.shape for name, value in first.items()} == shapes(TINY)
+    assert all(value.dtype == np.float32 and value.flags.c_contiguous for value in first.values())
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    assert not np.array_equal(first["head"], other["head"])

@@ -1,0 +1,220 @@
+"""The interface that a backend implements. It reads like a specification; `warfence.parity` checks it.
+
+Three kinds of caller: the scheduler (writes tables on the schedule lane), the runner (issues launches on the forward
+lane), and tests (gates, snapshots). Nothing here blocks the caller unless its docstring says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float32, Int32
+
+from warfence.core.batch import Batch
+from warfence.core.errors import FenceError
+from warfence.core.fence import Ticket, TicketSource
+from warfence.core.gates import Gates
+from warfence.core.program import ForwardProgram, Gated
+
+SCHEDULE, FORWARD, PLAN = "schedule", "forward", "plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do, said once. No rule looks at a platform's name (law 14); each lack has its reason.
+
+    external_markers: a captured forward can carry an in-graph read-done marker.
+    guards_writes: the runtime itself holds or refuses a table write that would overtake a reader (donation).
+    gates: a forward can be held after each stage.
+    precise_release: a write can land at the read boundary of a fine policy, not only after the forward.
+    """
+
+    external_markers: bool
+    guards_writes: bool
+    gates: bool
+    precise_release: bool
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """Shape and dtype ("int32", "float32") of a zero-initialised array."""
+
+    shape: tuple[int, ...]
+    dtype: str = "int32"
+
+
+class Lane(Protocol):
+    """An ordered queue of device work. Work enqueued on one lane runs in order; lanes overlap unless told otherwise."""
+
+    name: str
+
+    def wait(self, ticket: Ticket) -> None:
+        """Later work of this lane runs after the ticket's point. Binds at the call; a bad ticket is refused (law 4)."""
+        ...
+
+    def wait_lane(self, other: Lane) -> None:
+        """Later work of this lane runs after all that was enqueued on `other` so far."""
+        ...
+
+    def record(self, launch: int) -> Ticket:
+        """A ticket for all that was enqueued on this lane so far."""
+        ...
+
+    def settle(self, bound_s: float) -> bool:
+        """Block the host until this lane is idle (True), or known to stand at a wait, or `bound_s` is over (False).
+
+        `bound_s` counts only where the runtime alone knows what blocks. For tests and forced orders.
+        """
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until all enqueued work is done. Not for the hot path of a step."""
+        ...
+
+
+class Outputs(Protocol):
+    """The results of one launch, on their way to the host."""
+
+    launch: int
+
+    @property
+    def device_s(self) -> float | None:
+        """Seconds that the launch took on the forward lane, once `result` has returned; None where nobody can tell."""
+        ...
+
+    def result(self) -> Mapping[str, np.ndarray]:
+        """Block the host until the results are here. Raises StageError when a stage of the launch failed."""
+        ...
+
+
+class Marker:
+    """The read-done marker inside one captured forward. Re-armed by each launch of that forward.
+
+    The backend calls `issued` once the launch was issued; only then is there a ticket to hand over (law 5): a wait that
+    is bound earlier would bind to the record of the launch before.
+    """
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        self._launch: int | None = None
+        self._source: TicketSource | None = None
+
+    def issued(self, launch: int, source: TicketSource) -> None:
+        """The launch was issued and re-armed `source`."""
+        self._launch, self._source = launch, source
+
+    def ticket(self, launch: int) -> Ticket:
+        """The ticket of `launch`; FenceError when that launch was not issued yet or is not the last one issued."""
+        if self._source is None or self._launch != launch:
+            raise FenceError(
+                f"marker after '{self.stage}': ticket of launch {launch} asked for, last issued launch is "
+                f"{self._launch}; hand an in-graph ticket over only after its own launch was issued"
+            )
+        return Ticket(launch, self._source)
+
+
+class Forward(Protocol):
+    """One compiled forward of one shape. Its three regions are issued in order, each returning at once."""
+
+    @property
+    def program(self) -> ForwardProgram: ...
+    @property
+    def marker(self) -> Marker | None: ...
+    @property
+    def gates(self) -> Gates | None: ...
+
+    def load_batch(self, batch: Batch, launch: int) -> None:
+        """Stage the batch and run the load_batch stages. `batch.words` may be in use until the launch is over."""
+        ...
+
+    def replay(self, launch: int) -> None:
+        """Issue the captured part. Afterwards `marker.ticket(launch)` is legal, where there is a marker."""
+        ...
+
+    def tail(self, launch: int) -> Outputs:
+        """Issue the tail stages (relay, copy of the outputs to the host)."""
+        ...
+
+
+class SharedTables(Protocol):
+    """The scheduler-written, forward-read tables. int32, written by cell, read by stages only."""
+
+    def write(self, lane: Lane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
+        """Enqueue table.flat[cells] = values on the lane.
+
+        Cells are distinct and in range; a backend need not check that (the strict reference backend does).
+
+        The caller never writes the arrays again. Legal to enqueue at any time; it may land only after the waits of the
+        lane (that is the fence).
+        """
+        ...
+
+    def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
+        """Block until all enqueued writes landed, and copy the table. For tests."""
+        ...
+
+
+class Backend(Protocol):
+    """One implementation: a framework on a device."""
+
+    name: str
+    device: str
+    capabilities: Capabilities
+
+    @property
+    def compilations(self) -> int:
+        """Executables compiled or graphs captured so far; constant after warm-up."""
+        ...
+
+    def lane(self, name: str) -> Lane:
+        """The lane of that name (`schedule`, `forward`, `plan`), made at first use."""
+        ...
+
+    def tables(self, specs: Mapping[str, ArraySpec]) -> SharedTables:
+        """Make the shared tables, zeroed. Called once, before `compile`."""
+        ...
+
+    def load(self, params: Mapping[str, Float32[np.ndarray, "..."]], state: Mapping[str, ArraySpec]) -> None:
+        """Put the weights on the device and make the forward-private state, zeroed. Called once, before `compile`."""
+        ...
+
+    def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> Forward:
+        """Capture or compile one forward.
+
+        marker_after: plant the read-done marker after this stage (a replay stage). Where `external_markers` is False
+        the forward comes back with `marker` None, and the policy degrades later.
+        gated: put a gate before the first and after every stage (after the marker, where the marker stands there), or only
+        at the positions named. Launch numbers ascend; a launch that was not finished is given up by the next load_batch.
+        """
+        ...
+
+    def state_to_host(self, name: str) -> np.ndarray:
+        """Block until the forward lane is done and copy one state array. For tests."""
+        ...
+
+    def report(self) -> Mapping[str, object]:
+        """What the runtime did that the fence did not ask for (writes held, dead handles refused); versions; bytes."""
+        ...
+
+    def close(self) -> None:
+        """End lanes and threads. Safe to call twice, and after a failure."""
+        ...
+
+
+__all__ = [
+    "FORWARD",
+    "PLAN",
+    "SCHEDULE",
+    "ArraySpec",
+    "Backend",
+    "Capabilities",
+    "Forward",
+    "Lane",
+    "Marker",
+    "Outputs",
+    "SharedTables",
+]

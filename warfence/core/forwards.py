@@ -1,0 +1,143 @@
+"""The captured forwards of an engine: one per mode and bucket, each with its policy, all made before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from warfence.core.attention import AttentionBackend
+from warfence.core.backend import Backend, Forward
+from warfence.core.batch import Batch, BatchLayout
+from warfence.core.errors import CapacityError
+from warfence.core.modes import ForwardMode, WarReadDonePolicy
+from warfence.core.policy import RULES, Decision, Query, Rule, decide
+from warfence.core.program import ForwardProgram
+from warfence.parity.boundary import FindsBoundary, confirm
+from warfence.parity.forced_order import Hold, gate_of
+from warfence.serve.spec.algorithm import NO_SPEC, SpecAlgorithm, Stager
+
+BuildProgram = Callable[[ForwardMode, BatchLayout, bool], ForwardProgram]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedForward:
+    """A compiled forward and where its read-done ticket is recorded. Decided once, when it was captured.
+
+    stager: where an algorithm can bring the reads of a prefill forward; `staged` holds for the launches for which it did.
+    """
+
+    forward: Forward
+    decision: Decision
+    stager: Stager | None = None
+    staged: Decision | None = None
+
+    def policy_of(self, batch: Batch) -> WarReadDonePolicy:
+        """The policy of one launch. Asks the stager, so call it once, when the batch is loaded."""
+        if self.stager is not None and self.staged is not None and self.stager(batch):
+            return self.staged.policy
+        return self.decision.policy
+
+
+@dataclass(frozen=True, slots=True)
+class FencePlan:
+    """What the policy is asked with, for each forward of an engine. `markers`: plant where the declaration wants it.
+
+    rules: the rule set that answers; another than ours only to show what it does. trusting: declarations are not compared with
+    what the backend finds; only to show what a wrong one does.
+    """
+
+    attention: AttentionBackend
+    spec: SpecAlgorithm = NO_SPEC
+    prefill_enabled: bool = False
+    markers: bool = True
+    rules: tuple[Rule, ...] = RULES
+    trusting: bool = False
+
+    def marker_stage(self, mode: ForwardMode) -> str | None:
+        """Where a marker of this mode belongs; None where none is wanted."""
+        return self._attention(mode).last_reader(mode) if self.markers else None
+
+    def query(self, mode: ForwardMode, marker: bool, staged: bool = False) -> Query:
+        """What the rules are asked for one captured forward; `marker` is that forward's own (law 8)."""
+        return Query(
+            mode,
+            self._attention(mode).shared_read_ends(mode),
+            marker=marker,
+            verify_read_done=self.spec.supports_target_verify_read_done,
+            prefill_enabled=self.prefill_enabled,
+            speculative=self.spec.speculative,
+            prefill_read_done=self.spec.supports_prefill_read_done or staged,
+            draft_read_done=self.spec.supports_draft_extend_read_done,
+            segmented=self.attention.segmented,
+        )
+
+    def decide(self, mode: ForwardMode, marker: bool) -> Decision:
+        """Ask the rules for one captured forward."""
+        return decide(self.query(mode, marker), self.rules)
+
+    def planned(self, forward: Forward) -> PlannedForward:
+        """The forward with its decision."""
+        mode, marker = forward.program.mode, forward.marker is not None
+        decision = self.decide(mode, marker)
+        if self.spec.prefill_stager is None or mode is not ForwardMode.EXTEND:
+            return PlannedForward(forward, decision)
+        staged = decide(self.query(mode, marker, staged=True), self.rules)
+        return PlannedForward(forward, decision, self.spec.prefill_stager, staged)
+
+    def _attention(self, mode: ForwardMode) -> AttentionBackend:
+        return self.attention.for_draft() if mode is ForwardMode.DRAFT_EXTEND else self.attention
+
+
+def buckets(most: int) -> tuple[int, ...]:
+    """Batch sizes to capture: 1, 4, 16, ... and `most`."""
+    sizes = [1]
+    while sizes[-1] * 4 < most:
+        sizes.append(sizes[-1] * 4)
+    return tuple(dict.fromkeys((*sizes, most)))
+
+
+class ForwardSet:
+    """All forwards of an engine, by mode, bucket and whether anybody samples."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[ForwardMode, bool], list[tuple[int, PlannedForward]]] = {}
+        self._beside: dict[tuple[ForwardMode, BatchLayout, bool], PlannedForward] = {}
+
+    def capture(
+        self, backend: Backend, build: BuildProgram, fence: FencePlan,
+        wanted: list[tuple[ForwardMode, BatchLayout, bool]], hold: Hold | None,
+    ) -> Iterator[str]:  # fmt: skip
+        """Compile everything that is wanted, gated where a forced order holds it; yields each program's name when done.
+
+        Where the backend finds boundaries itself, what is declared must be what it finds: InputError otherwise.
+        """
+        for mode, layout, sampled in wanted:
+            program = build(mode, layout, sampled)
+            gate = gate_of(program, hold) if hold is not None else None
+            gated = frozenset({gate}) if gate is not None else False
+            marker = fence.marker_stage(mode)
+            if isinstance(backend, FindsBoundary) and not fence.trusting:
+                confirm(program, backend.find_boundary(program), fence.decide(mode, marker is not None).policy, marker)
+            forward = backend.compile(program, marker_after=marker, gated=gated)
+            planned = fence.planned(forward)
+            self._beside[mode, layout, sampled] = planned
+            made = self._made.setdefault((mode, sampled), [])
+            made.append((layout.rows, planned))
+            made.sort(key=lambda pair: pair[0])
+            yield program.name
+
+    def beside(self, mode: ForwardMode, layout: BatchLayout) -> PlannedForward:
+        """The (greedy) forward of that mode that takes the batches of another: a draft's, behind the target's."""
+        return self._beside[mode, layout, False]
+
+    def pick(self, mode: ForwardMode, rows: int, sampled: bool) -> PlannedForward:
+        """The smallest bucket that holds the rows."""
+        for size, planned in self._made.get((mode, sampled), ()):
+            if size >= rows:
+                return planned
+        raise CapacityError(f"no captured forward for {mode.value} with {rows} rows (sampled={sampled})")
+
+    def all(self) -> Iterator[PlannedForward]:
+        for made in self._made.values():
+            for _, planned in made:
+                yield planned

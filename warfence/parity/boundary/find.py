@@ -1,0 +1,85 @@
+"""Where the shared reads of a traced function end, and so where its read-done marker belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from warfence.core.errors import InputError
+from warfence.core.modes import WarReadDonePolicy
+from warfence.parity.boundary.trace import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The read boundary of one function.
+
+    after: the operation that the marker stands behind; None where nothing is read, and the ticket is out before the start.
+    reads: all operations that read a shared array. unseen: those whose accesses cannot be seen: the marker stands behind
+    them too. operations: how many the function has.
+    """
+
+    after: Operation | None
+    reads: tuple[Operation, ...]
+    unseen: tuple[Operation, ...]
+    operations: int
+
+    @property
+    def policy(self) -> WarReadDonePolicy:
+        """What is published: before the replay where nothing is read, else at the marker."""
+        return WarReadDonePolicy.IN_GRAPH if self.after is not None else WarReadDonePolicy.PRE_REPLAY
+
+    @property
+    def stage(self) -> str | None:
+        """The stage of the last reader, where the trace knows stages."""
+        return self.after.stage or None if self.after is not None else None
+
+    def lines(self) -> list[str]:
+        """The report: every shared read with operation, cells and stack, and what decided."""
+        said = [f"{op}: reads {', '.join(map(str, op.reads))}" for op in self.reads]
+        said += [f"{op}: cannot be seen ({op.unseen}); the marker stands behind it" for op in self.unseen]
+        if self.after is None:
+            return [*said, "no shared array is read: the ticket is published before the replay (pre_replay)"]
+        return [
+            *said,
+            f"the reads end after operation {self.after.position} of {self.operations}: the marker stands there",
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+
+        def one(op: Operation) -> dict[str, Any]:
+            return op._asdict() | {"reads": [str(a) for a in op.reads], "writes": [str(a) for a in op.writes]}
+
+        return {
+            "policy": self.policy.value,
+            "after": one(self.after) if self.after is not None else None,
+            "reads": [one(op) for op in self.reads],
+            "unseen": [one(op) for op in self.unseen],
+            "operations": self.operations,
+        }
+
+
+def find(operations: Iterable[Operation]) -> Boundary:
+    """The boundary of a function: after the last operation that reads a shared array, or that may.
+
+    InputError when an operation writes a shared array: the scheduler owns them.
+    """
+    count, after = 0, None
+    reads: list[Operation] = []
+    unseen: list[Operation] = []
+    for op in operations:
+        count += 1
+        if op.writes:
+            raise InputError(
+                f"{op} writes {', '.join(map(str, op.writes))}, which is shared: only the scheduler writes shared arrays; "
+                f"write to a private copy, or leave the array out of the shared ones"
+            )
+        if op.reads:
+            reads.append(op)
+        if op.unseen:
+            unseen.append(op)
+        if op.reads or op.unseen:
+            after = op
+    return Boundary(after, tuple(reads), tuple(unseen), count)

@@ -1,0 +1,1 @@
+"""The strict reference backend: numpy, virtual time, no threads, and no mercy. See `warfence.parity.strict.backend`."""

@@ -1,0 +1,101 @@
+"""Lanes and events of the strict backend. Events have CUDA's semantics: a wait takes the record that is there at the call."""
+
+from __future__ import annotations
+
+from warfence.core.backend import Lane
+from warfence.core.errors import FenceError
+from warfence.core.fence import Ticket
+from warfence.parity.strict.machine import Item, Machine, Queue
+
+
+class StrictEvent:
+    """A ticket source. Recording again overwrites; each record has a generation."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._recorded = 0
+        self._open: set[int] = set()  # generations that are recorded and not yet reached
+        self._launch: int | None = None
+
+    def arm(self, launch: int) -> int:
+        """The host records on behalf of `launch`. Returns the generation, which the lane completes when it is there."""
+        self._recorded, self._launch = self._recorded + 1, launch
+        self._open.add(self._recorded)
+        return self._recorded
+
+    def complete(self, generation: int) -> None:
+        """The lane is there."""
+        self._open.discard(generation)
+
+    def bind(self) -> int:
+        """The generation that a wait called now waits for."""
+        return self._recorded
+
+    def reached(self, generation: int) -> bool:
+        return generation not in self._open
+
+    # TicketSource
+
+    def recorded_for(self) -> int | None:
+        return self._launch
+
+    def done(self) -> bool:
+        return self.reached(self._recorded)
+
+    def synchronize(self) -> None:
+        generation = self._recorded
+        self.machine.drive(lambda: self.reached(generation), f"synchronize() on the ticket of launch {self._launch}")
+
+
+class StrictLane:
+    """Implements `warfence.core.backend.Lane`."""
+
+    def __init__(self, name: str, machine: Machine) -> None:
+        self.name = name
+        self.machine = machine
+        self.queue: Queue = machine.queue(name)
+
+    def wait(self, ticket: Ticket) -> None:
+        self.machine.check(self.queue)
+        source = ticket.source
+        if not isinstance(source, StrictEvent) or source.machine is not self.machine:
+            raise FenceError(
+                f"lane '{self.name}' was to wait on the ticket of launch {ticket.launch}, which is foreign: it was "
+                f"recorded on {type(source).__name__} of another backend; wait on tickets of this backend's lanes only"
+            )
+        ticket.check()
+        self._wait(source, ticket.launch, f"the ticket of launch {ticket.launch}")
+
+    def wait_lane(self, other: Lane) -> None:
+        self.machine.check(self.queue)
+        if not isinstance(other, StrictLane) or other.machine is not self.machine:
+            raise FenceError(
+                f"lane '{self.name}' was to wait for lane '{other.name}' of another backend; lanes order only each other"
+            )
+        if other is self:
+            return  # a lane is in order with itself
+        self._wait(other._record(0, f"for lane '{self.name}'"), 0, f"lane '{other.name}'")
+
+    def record(self, launch: int) -> Ticket:
+        return Ticket(launch, self._record(launch, "ticket"))
+
+    def settle(self, bound_s: float) -> bool:
+        """Exact: drives until this lane is idle (True) or nothing can move any more (False). The bound is not used."""
+        return self.machine.drive_as_far_as(lambda: not self.queue.items)
+
+    def synchronize(self) -> None:
+        self.machine.drive(lambda: not self.queue.items, f"synchronize() on lane '{self.name}'")
+        self.machine.check(self.queue)
+
+    def _record(self, launch: int, name: str) -> StrictEvent:
+        event = StrictEvent(self.machine)
+        generation = event.arm(launch)
+        self.machine.enqueue(
+            self.queue, Item("record", launch, name, run=lambda: event.complete(generation), always=True)
+        )
+        return event
+
+    def _wait(self, event: StrictEvent, launch: int, name: str) -> None:
+        generation = event.bind()
+        ready = lambda: event.reached(generation)  # noqa: E731
+        self.machine.enqueue(self.queue, Item("wait", launch, name, ready=ready, holds=f"a wait for {name}"))

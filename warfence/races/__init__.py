@@ -1,0 +1,1 @@
+"""What judges any program: checker, scenarios, replay on real lanes, sweep, and the catalogue."""

@@ -1,0 +1,85 @@
+"""Waits that are stronger than any conflict needs: where each could bind instead, and what it waits for in vain.
+
+Each conflict is credited to the wait that first put its second access behind the first one, and, where that wait came by way
+of another lane, to those before it. A wait has to reach as far as the last step that was credited to it. Not judged: a wait
+that brings nothing new, and one behind which nothing more is done. A statement in a loop is too strong only if each of its
+turns is (the first turns of a loop need less).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from warfence.races.scenarios.operations import Path
+from warfence.races.scenarios.order import Order, Pair
+
+WAITS = ("waits", "awaits", "takes", "syncs", "polls")
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One wait as judged. step: the wait. upto: the step it waits for. needed: the last one that it has to wait for.
+
+    needed is None where no conflict needs it. vain: operations between the two, in their order.
+    """
+
+    step: int
+    upto: int
+    needed: int | None
+    vain: tuple[int, ...]
+    path: Path
+    source: str
+
+
+def judged(order: Order, pairs: Sequence[Pair]) -> Iterator[Wait]:
+    """Every wait of a trace without races."""
+    credit: dict[int, int] = {}
+    for pair in pairs:
+        _credit(order, pair, credit)
+    standing = set(order.standing)
+    last = {step.lane: step.id for step in order.steps if step.reaches}
+    for step in order.steps:
+        if step.kind not in WAITS or not step.joins or step.id in standing:
+            continue
+        upto = step.joins[0]
+        source, until = order.lane[upto], order.position[upto]
+        known = order.behind(step.id, {upto})[source]
+        if source == order.lane[step.id] or until <= known:
+            continue
+        needed = credit.get(step.id, 0)
+        if needed or last.get(step.lane, -1) > step.id:
+            on = order.on[source]
+            vain = tuple(one for one in on[max(needed, known) : until] if order.steps[one].reaches)
+            yield Wait(step.id, upto, on[needed - 1] if needed else None, vain, step.path, order.steps[upto].lane)
+
+
+def too_strong(waits: Iterable[Wait]) -> list[Wait]:
+    """The first one of each statement all of whose waits, in all traces, wait for something in vain."""
+    same: dict[tuple[Path, str], list[Wait]] = {}
+    for one in waits:
+        same.setdefault((one.path, one.source), []).append(one)
+    return [group[0] for group in same.values() if all(one.vain for one in group)]
+
+
+def _credit(order: Order, pair: Pair, credit: dict[int, int]) -> None:
+    """Walk back from the second access to the first one's lane, by the edges that first brought the order."""
+    lane, position = order.lane[pair[0]], order.position[pair[0]]
+
+    def knows(step: int) -> bool:
+        return order.clocks[step][lane] >= position
+
+    at = pair[1]
+    while order.lane[at] != lane:
+        on = order.on[order.lane[at]]
+        at = on[bisect_left(on, True, hi=order.position[at] - 1, key=knows)]  # the first of its lane to know
+        step = order.steps[at]
+        came = next((one for one in step.after if one not in step.joins and knows(one)), None)
+        if came is None:
+            came = next(one for one in step.joins if knows(one))
+            if step.kind in WAITS:
+                source = order.on[order.lane[came]]
+                first = bisect_left(source, True, hi=order.position[came] - 1, key=knows)
+                credit[at] = max(credit.get(at, 0), first + 1)
+        at = came

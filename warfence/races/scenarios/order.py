@@ -1,0 +1,121 @@
+"""The partial order of a trace's steps: who can never run, and which conflicting accesses nothing puts into order.
+
+A clock says for each lane how many of its steps come before a step, itself included. Two accesses conflict when their lanes
+differ, their cells overlap and one of them is no read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from heapq import heappop, heappush
+
+from warfence.races.scenarios.operations import Reach
+from warfence.races.scenarios.trace import Step
+
+Pair = tuple[int, int]  # ids of two steps, the one that was called first in front
+
+
+class Order:
+    """Clocks of all steps, and who can never run."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = steps
+        names = dict.fromkeys(step.lane for step in steps)
+        self.lanes = {name: number for number, name in enumerate(names)}
+        self.lane = [self.lanes[step.lane] for step in steps]
+        self.on: list[list[int]] = [[] for _ in names]  # the steps of each lane
+        self.position: list[int] = []
+        for step in steps:
+            on = self.on[self.lane[step.id]]
+            on.append(step.id)
+            self.position.append(len(on))
+        self.turns = _in_turn(steps)
+        ran = set(self.turns)
+        self.standing = [step.id for step in steps if step.id not in ran]
+        self.clocks: list[list[int]] = [[] for _ in steps]
+        for one in self.turns:
+            clock = self.behind(one)
+            clock[self.lane[one]] = self.position[one]
+            self.clocks[one] = clock
+
+    def before(self, first: int, second: int) -> bool:
+        """Whether `second` can run only when `first` is done."""
+        return self.clocks[second][self.lane[first]] >= self.position[first]
+
+    def behind(self, step: int, but: Collection[int] = ()) -> list[int]:
+        """The clock that a step has from its direct predecessors, but for these."""
+        clock = [0] * len(self.on)
+        for earlier in self.steps[step].after:
+            if earlier not in but:
+                clock = list(map(max, clock, self.clocks[earlier]))
+        return clock
+
+
+def conflicts(order: Order) -> list[Pair]:
+    """Conflicting pairs, by the call of the second one; of each cell only neighbours.
+
+    A read is paired with the last write before it, a write with that, too, and with each lane's last read since. If all of
+    these are in order, so are all others, which have one of these writes between them: the number of pairs does not grow
+    with the square of the length.
+    """
+    found: list[Pair] = []
+    cells = _Cells(order.steps)
+    standing = set(order.standing)
+    for step in order.steps:
+        if step.id in standing:
+            continue
+        lane = order.lane[step.id]
+        first: set[int] = set()
+        for one in step.reaches:
+            for cell in cells.of(one):
+                first.update(cell.values() if one.verb != "reads" else (cell[-1],) if -1 in cell else ())
+        found += [(earlier, step.id) for earlier in sorted(first) if order.lane[earlier] != lane]
+        for one in step.reaches:
+            for cell in cells.of(one):
+                if one.verb != "reads":
+                    cell.clear()
+                cell[lane if one.verb == "reads" else -1] = step.id
+    return found
+
+
+class _Cells:
+    """Who touched which cells last. Cells that are always touched together are one: {lane: its last read, -1: last write}."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        edges: dict[str, set[int]] = defaultdict(set)
+        for step in steps:
+            for one in step.reaches:
+                edges[one.memory].update((one.begin, one.end))
+        self._edges = {memory: sorted(found) for memory, found in edges.items()}
+        self._cells: dict[str, list[dict[int, int]]] = {
+            memory: [{} for _ in found] for memory, found in self._edges.items()
+        }
+
+    def of(self, reach: Reach) -> list[dict[int, int]]:
+        edges = self._edges[reach.memory]
+        return self._cells[reach.memory][bisect_left(edges, reach.begin) : bisect_left(edges, reach.end)]
+
+
+def _in_turn(steps: Sequence[Step]) -> list[int]:
+    """Ids in an order in which all can run that ever can; that of the calls wherever nothing is against it."""
+    if all(earlier < step.id for step in steps for earlier in step.after) and not any(
+        step.needs and not step.joins for step in steps
+    ):
+        return list(range(len(steps)))
+    left = [len(step.after) + (step.needs > 0 and not step.joins) for step in steps]  # an await of no record stands
+    behind: dict[int, list[int]] = defaultdict(list)
+    for step in steps:
+        for earlier in step.after:
+            behind[earlier].append(step.id)
+    ready = [step.id for step in steps if not left[step.id]]
+    turns = []
+    while ready:
+        one = heappop(ready)
+        turns.append(one)
+        for later in behind[one]:
+            left[later] -= 1
+            if not left[later]:
+                heappush(ready, later)
+    return turns

@@ -1,0 +1,103 @@
+"""An interleaving that goes wrong: all steps in such an order, and the few of them that tell why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warfence.races.scenarios.order import Order, Pair
+from warfence.races.scenarios.trace import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """first, second: ids of the two accesses, `first` called first; in `order` second runs before first.
+
+    order: the ids of all steps that can run, in an order that every wait permits. shown: the shortest chain of waits that
+    puts `second` behind anything of first's lane, and the two. missing: the edge that would forbid this order.
+    wrong_write: the order is the only one, and `second` reads what `first` wrote but should not see that.
+    """
+
+    first: int
+    second: int
+    order: tuple[int, ...]
+    shown: tuple[int, ...]
+    missing: str
+    wrong_write: bool = False
+
+
+def choose(order: Order, races: Sequence[Pair]) -> Pair:
+    """The race to show: the earliest second access, the last first one; an allocation only where no access races."""
+
+    def rank(pair: Pair) -> tuple[bool, int, int]:
+        first, second = pair
+        allocates = any(one.verb == "allocates" for at in pair for one in order.steps[at].reaches)
+        return allocates, second, -first
+
+    return min(races, key=rank)
+
+
+def reversed_pair(order: Order, pair: Pair) -> Witness:
+    """The witness of two accesses that nothing orders as they were called."""
+    first, second = pair
+    head = [one for one in order.turns if order.before(one, second)]
+    inside = set(head)
+    tail = [one for one in order.turns if one not in inside]
+    a, b = order.steps[first], order.steps[second]
+    known = order.clocks[second][order.lane[first]]
+    chain = _chain(order, second, order.lane[first], known) if known else []
+    return Witness(first, second, (*head, *tail), (*chain, second, first), _missing(a, b, order, known))
+
+
+def wrong_write(order: Order) -> Witness | None:
+    """A read that, in a trace without races, does not see the write of the launch that it names."""
+    writes: list[Step] = []
+    for step in order.steps:
+        for one in step.reaches:
+            if one.verb == "reads" and one.launch:
+                seen = [
+                    write
+                    for write in writes
+                    if any(w.verb != "reads" and w.memory == one.memory and w.begin < one.end and one.begin < w.end
+                           for w in write.reaches)
+                ]  # fmt: skip
+                if not seen or seen[-1].launch != one.launch:
+                    first = seen[-1].id if seen else step.id
+                    whose = f"what launch {seen[-1].launch} wrote" if seen else "what was there before the first write"
+                    missing = (
+                        f"launch {one.launch} writes no part of {one.cells} before this read, so it sees {whose}; "
+                        f"no wait repairs that, a write has to come first"
+                    )
+                    shown = dict.fromkeys((first, step.id))
+                    return Witness(first, step.id, tuple(order.turns), tuple(shown), missing, wrong_write=True)
+        if any(one.verb != "reads" for one in step.reaches):
+            writes.append(step)
+    return None
+
+
+def _missing(a: Step, b: Step, order: Order, known: int) -> str:
+    waiter = "the host" if b.lane == b.thread else f"lane {b.lane}"
+    before = "before" if b.lane != b.thread else "before it"
+    text = (
+        f"{waiter} does not wait for lane {a.lane} behind '{a.title}' {before} {'' if b.lane == b.thread else 'its '}"
+    )
+    text += f"'{b.title}'"
+    between = [one for one in order.on[order.lane[a.id]][known : order.position[a.id]] if order.steps[one].reaches]
+    if not known:
+        return f"{text}; it waits for nothing of that lane"
+    return f"{text}; it waits up to {len(between)} operation{'s' if len(between) != 1 else ''} too early"
+
+
+def _chain(order: Order, second: int, lane: int, known: int) -> list[int]:
+    """From the last step of the lane that `second` is behind, to it: those steps where the way changes lanes."""
+    way = [second]
+    while order.lane[way[-1]] != lane:
+        way.append(
+            next(one for one in sorted(order.steps[way[-1]].after, reverse=True) if order.clocks[one][lane] >= known)
+        )
+    way.reverse()
+    return [
+        one
+        for at, one in enumerate(way[:-1])
+        if order.lane[one] != order.lane[way[at + 1]] or (at and order.lane[one] != order.lane[way[at - 1]])
+    ]

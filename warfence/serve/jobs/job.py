@@ -1,0 +1,51 @@
+"""Everything that serving needs and that can be read and checked before the first framework is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warfence.core.errors import InputError
+from warfence.serve.jobs.options import ServeOptions
+from warfence.serve.jobs.prompts import DEFAULT_NEW_TOKENS, DEFAULT_PROMPTS, prompt_workload, read_prompts
+from warfence.serve.jobs.speculation import Speculation, speculation
+from warfence.serve.jobs.start import check_backend
+from warfence.serve.jobs.trace import read_trace, trace_workload
+from warfence.serve.jobs.workload import Workload
+from warfence.serve.model import Model, load_model
+from warfence.serve.planner import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Options, and what was read for them."""
+
+    options: ServeOptions
+    model: Model
+    workload: Workload
+    limits: Limits
+    spec: Speculation
+
+
+def prepare(options: ServeOptions) -> Job:
+    """Check the options, read model, draft, prompts and trace. InputError with a remedy for anything that cannot be served."""
+    options.check()
+    check_backend(options.backend)
+    model = load_model(options.model)
+    spec = speculation(options, model.config)
+    limits = options.engine().limits(model.config, spec.block)
+    if spec.block > limits.context:
+        raise InputError(
+            f"--block is {spec.block}, and a sequence has at most {limits.context} tokens; give a smaller one"
+        )
+    return Job(options, model, _workload(options, model, min(limits.context, limits.slots - 1)), limits, spec)
+
+
+def _workload(options: ServeOptions, model: Model, room: int) -> Workload:
+    """What is to be served. `room`: tokens that context and KV pool hold."""
+    prompts, params = options.prompts or DEFAULT_PROMPTS, options.sampling()
+    if options.trace is None:
+        new = options.max_new_tokens or DEFAULT_NEW_TOKENS
+        return prompt_workload(prompts, model.tokenizer, room, new, params, options.limit)
+    arrivals = read_trace(options.trace, options.limit)
+    texts = [text for _, text in read_prompts(prompts)]
+    return trace_workload(arrivals, texts, model.tokenizer, room, params, options.speed or 1.0, options.max_new_tokens)

@@ -1,0 +1,141 @@
+"""What a user asks of `warfence serve`, checked as far as it can be without a model or a framework."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from warfence.backends import BUILT_IN
+from warfence.core.attention import make_attention
+from warfence.core.errors import InputError
+from warfence.core.modes import FenceMode
+from warfence.serve.engine import EngineConfig
+from warfence.serve.jobs.workload import at_least
+from warfence.serve.sampling import SamplingParams
+from warfence.serve.spec import NO_SPEC, get
+
+DEVICES = ("cpu", "cuda")
+TABLES = ("donated", "aliased")
+FENCES = tuple(mode.value for mode in FenceMode)
+DEFAULT_TABLES = "donated"
+NO_FENCE = (
+    "--fence off lets the scheduler overwrite table entries that the running forward has yet to read, so requests"
+    " continue from each other's memory and the text is wrong; add --allow-hazard to see it happen, or use --fence fine"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """The options of `warfence serve`; None where the user gave none and something else decides."""
+
+    backend: str = "torch"
+    device: str = "cpu"
+    tables: str | None = None
+    fence: str = FenceMode.FINE.value
+    allow_hazard: bool = False
+    attention: str = "captured"
+    serial: bool = False
+    rows: int = 8
+    slots: int | None = None
+    mixed: bool = False
+    idle: bool = False
+
+    spec: str = NO_SPEC.name
+    draft: Path | None = None
+    block: int | None = None
+
+    model: Path | None = None
+    prompts: Path | None = None
+    trace: Path | None = None
+    speed: float | None = None
+    limit: int | None = None
+    max_new_tokens: int | None = None
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    out: Path | None = None
+
+    @property
+    def hazard(self) -> bool:
+        """Whether this is the demonstration without a fence."""
+        return self.fence == FenceMode.OFF.value
+
+    def check(self) -> None:
+        """InputError, with the remedy, for the first thing that cannot be meant. Reads no file, but looks for --out."""
+        _choice("--fence", self.fence, FENCES)
+        make_attention(self.attention, ())
+        if ":" not in self.backend and self.backend in BUILT_IN:  # a backend of somebody else may have other devices
+            _choice("--device", self.device, DEVICES)
+        if self.tables is not None:
+            _choice("--tables", self.tables, TABLES)
+        counts = {
+            "--rows": self.rows, "--slots": self.slots, "--max-new-tokens": self.max_new_tokens, "--limit": self.limit,
+        }  # fmt: skip
+        for name, value in counts.items():
+            at_least(name, value, 1)
+        self.sampling()
+        self._check_spec()
+        if self.hazard and not self.allow_hazard:
+            raise InputError(NO_FENCE)
+        if self.hazard and self.serial:
+            raise InputError(
+                "--serial overlaps nothing, so there is no fence to switch off; drop --serial or --fence off"
+            )
+        if self.speed is not None and self.trace is None:
+            raise InputError("--speed scales the arrivals of a trace; add --trace FILE.csv, or drop it")
+        if self.speed is not None and not 0 < self.speed < math.inf:
+            raise InputError(f"--speed is {self.speed}; give a positive number, such as 2.0 for twice as fast")
+        if self.out is not None:
+            check_out(self.out)
+
+    def _check_spec(self) -> None:
+        """An algorithm that there is, and nothing beside it that it rules out."""
+        speculative = get(self.spec).speculative
+        for name, value in (("--draft", self.draft), ("--block", self.block)):
+            if value is not None and not speculative:
+                raise InputError(f"{name} is of speculation, and --spec is '{self.spec}'; add --spec, or drop {name}")
+        if self.mixed and speculative:
+            raise InputError(
+                f"--mixed lets a prefill batch decode as well, and --spec {self.spec} decodes by a verify, a step of its own;"
+                " drop one of the two"
+            )
+
+    def sampling(self) -> SamplingParams:
+        """How every request chooses its tokens."""
+        return SamplingParams(self.temperature, self.top_p, self.seed)
+
+    def engine(self) -> EngineConfig:
+        """The engine's settings. Without a fence the order that this permits is forced, so that it fails every time."""
+        return EngineConfig(
+            fence=FenceMode(self.fence),
+            attention=self.attention,
+            serial=self.serial,
+            sampled=self.temperature > 0,
+            forced_order="first" if self.hazard else None,
+            rows=self.rows,
+            slots=self.slots or 0,
+            mixed=self.mixed,
+            idle=self.idle,
+        )
+
+    def backend_options(self) -> dict[str, str]:
+        """Constructor arguments beside the device: only what differs from the default, which other backends lack."""
+        return {} if self.tables in (None, DEFAULT_TABLES) else {"tables": str(self.tables)}
+
+
+def check_out(path: Path) -> None:
+    """InputError when nothing could be written to `path` at the end of the work."""
+    folder = path.parent
+    if path.is_dir():
+        raise InputError(f"--out '{path}' is a directory; give a file, such as '{path / 'results.jsonl'}'")
+    if not folder.is_dir():
+        raise InputError(f"--out '{path}': the directory '{folder}' does not exist; make it, or write elsewhere")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"--out '{path}': the directory '{folder}' is not writable; write elsewhere")
+
+
+def _choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} is '{value}'; choose one of: {', '.join(choices)}")

@@ -1,0 +1,1 @@
+"""What shows a run: timelines and the report."""

@@ -1,0 +1,51 @@
+"""A timeline laid over a trace of `torch.profiler` of the same run: one file, one clock."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from warfence.core.errors import InputError
+from warfence.show.timeline.model import Timeline
+from warfence.show.timeline.trace_events import trace_events
+
+BASE = "baseTimeNanoseconds"  # the time of day, in nanoseconds since the epoch, that the profiler's `ts` count from
+
+
+def overlay(timeline: Timeline, torch_trace: Path) -> dict[str, Any]:
+    """The profiler's document with the timeline in it, as a process of its own, above the profiler's.
+
+    torch_trace: what `profile.export_chrome_trace` wrote, also gzipped. Both clocks are the time of day; they agree to some
+    microseconds on the CPU, and beside a GPU to what the timeline says of its clocks.
+    """
+    if timeline.unix_ns is None:
+        raise InputError("a timeline in virtual time lies over no profile; trace torch or jax")
+    document = _read(torch_trace)
+    shift = (timeline.unix_ns - int(document[BASE])) / 1e3
+    taken = {event["pid"] for event in document["traceEvents"] if isinstance(event.get("pid"), int)}
+    pid = next(n for n in range(1, len(taken) + 2) if n not in taken)
+    ours = trace_events(timeline, pid=pid)
+    for event in ours["traceEvents"]:
+        if "ts" in event:
+            event["ts"] += shift
+        if "id" in event:
+            event["id"] = f"warfence {event['id']}"  # flows are told apart by their ids
+        if event["name"] == "process_sort_index":
+            event["args"] = {"sort_index": -1}
+    events = [*document["traceEvents"], *ours["traceEvents"]]
+    return {**document, "traceEvents": events, "otherData": ours["otherData"]}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        document = json.loads(raw)
+    except (OSError, ValueError) as cause:
+        raise InputError(f"'{path}' cannot be read as a trace of torch.profiler: {cause}") from cause
+    if not isinstance(document, dict) or BASE not in document or "traceEvents" not in document:
+        raise InputError(
+            f"'{path}' is no trace of torch.profiler: it has no '{BASE}'; write it by export_chrome_trace()"
+        )
+    return document

@@ -1,8 +1,0 @@
-"""Speculative decoding: what an algorithm promises, what it adds to a program, and the registry."""
-
-from warfence.spec.algorithm import NO_SPEC, SpecAlgorithm
-from warfence.spec.draft import Draft
-from warfence.spec.drafting import Drafting
-from warfence.spec.registry import DFLASH, EAGLE, NGRAM, get, names, register
-
-__all__ = ["DFLASH", "EAGLE", "NGRAM", "NO_SPEC", "Draft", "Drafting", "SpecAlgorithm", "get", "names", "register"]

@@ -1,1 +1,0 @@
-"""The strict reference backend: numpy, virtual time, no threads, and no mercy. See `warfence.testing.strict.backend`."""

@@ -1,0 +1,1 @@
+"""Tools for JAX programs that are not ours: cutting, watching, replay, timing."""

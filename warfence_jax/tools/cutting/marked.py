@@ -1,0 +1,78 @@
+"""The marker variant, for comparison: one executable, with an ordered callback behind the last read.
+
+Its limits, which are why `cut` exists:
+- PjRt holds a shared array until the whole executable has run. The callback tells the host early, but a write that donates
+  the array still lands last. Only a table that is written in place (host memory that an array aliases) gains.
+- The callback costs a trip to the host: what was read is copied there, and on a GPU dispatch becomes synchronous.
+- One host function serves all launches: it is not told which launch calls it.
+- Callbacks of two ordered effects run in order, so the marker waits for those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, Device
+from jax.experimental import io_callback
+from jax.extend.core import Literal
+
+from warfence.parity.boundary import Boundary, find
+from warfence_jax.compiler import Compiler
+from warfence_jax.tools.cutting.arguments import traced_with
+from warfence_jax.tools.cutting.operations import operations
+from warfence_jax.tools.cutting.part import described, function
+from warfence_jax.tools.cutting.plan import plan
+from warfence_jax.tools.cutting.trace import Traced
+
+
+class Marked:
+    """A function in one executable that calls the host behind its last read of a shared array."""
+
+    def __init__(self, traced: Traced, on_read_done: Callable[[], object], device: Device) -> None:
+        self._traced = traced
+        self.boundary: Boundary = find(operations(traced, traced.equations))
+        at = self.boundary.after.position + 1 if self.boundary.after is not None else 0
+        before, after = plan(traced, (traced.equations[:at], traced.equations[at:]), ())
+        readers = [traced.equations[op.position] for op in self.boundary.reads]
+        read = list(dict.fromkeys(v for e in readers for v in e.outvars))
+        gives = list(dict.fromkeys((*before.gives, *read)))
+        head = function(traced, before.equations, (*before.takes, *before.blanks), gives)
+        rest = function(traced, after.equations, (*after.takes, *after.blanks), after.gives)
+        inputs = (*traced.arguments, *traced.constants)
+
+        def tell(*_: Array) -> None:
+            on_read_done()
+
+        def run(*given: Array) -> list[Any]:
+            known = dict(zip(inputs, given, strict=True))
+            made = dict(zip(gives, head(*(known[v] for v in (*before.takes, *before.blanks))), strict=True))
+            # Values are whole: of one element alone, XLA would compute that element first and the rest later.
+            io_callback(tell, (), *(made[v] for v in read), ordered=True)
+            # The barrier: else XLA may read again, behind the callback, where that is cheaper than to keep a value.
+            known |= dict(zip(gives, jax.lax.optimization_barrier(list(made.values())), strict=True))
+            known |= dict(zip(after.gives, rest(*(known[v] for v in (*after.takes, *after.blanks))), strict=True))
+            results = traced.results
+            return [jnp.asarray(r.val, r.aval.dtype) if isinstance(r, Literal) else known[r] for r in results]
+
+        self.compiled = Compiler().compile(
+            f"{traced.name}/marked", run, [described(v, device) for v in inputs]
+        )[0].get()  # fmt: skip
+
+    def __call__(self, *args: Any) -> Any:
+        flat = self.compiled(*jax.tree.leaves(tuple(args)), *self._traced.constants.values())
+        return jax.tree.unflatten(self._traced.result_tree, flat)
+
+
+def marked(
+    fn: Callable[..., Any], args: Sequence[Any], on_read_done: Callable[[], object], *,
+    shared_argnums: int | Sequence[int] = (), shared_arrays: Sequence[Array] = (), device: Device | None = None,
+) -> Marked:  # fmt: skip
+    """Compile `fn` so that `on_read_done()` is called, on a thread of the runtime, once its last shared read is over.
+
+    The arguments are those of `cut`. Where nothing is read the call comes as soon as the runtime likes. InputError as there.
+    """
+    traced = traced_with(fn, args, shared_argnums, shared_arrays)
+    return Marked(traced, on_read_done, device or jax.devices()[0])

@@ -1,0 +1,1 @@
+"""Tools for torch programs that are not ours: planting, watching, replay, timing."""

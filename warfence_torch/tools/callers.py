@@ -1,0 +1,42 @@
+"""Where the program called: its own frames as one short text, without those of torch, of the lanes and of what watches it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+from pathlib import Path
+from types import CodeType
+
+import torch
+
+import warfence.host.lanes
+
+FRAMES = 3
+_HERE = Path(__file__).parent
+_INSIDE = (str(Path(torch.__file__).parent), str(_HERE / "planting"), str(_HERE / "watching"), "<frozen")
+_PLUMBING = (warfence.host.lanes.__file__, contextlib.__file__, threading.__file__, functools.__file__)
+
+
+def caller_lines(up_to: CodeType | None = None, most: int = FRAMES) -> str:
+    """The innermost frames first: "kernels/model.py:40 in swa_translate < loop.py:12 in step".
+
+    up_to: the function behind which nobody looks: what called it is of no interest.
+    """
+    found: list[str] = []
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not up_to and len(found) < most:
+        if label := _label(frame.f_code.co_filename):
+            found.append(f"{label}:{frame.f_lineno} in {frame.f_code.co_name}")
+        frame = frame.f_back
+    return " < ".join(found)
+
+
+@functools.cache
+def _label(file: str) -> str:
+    """A file relative to the working directory where it lies in there, else with its folder. Empty: of no interest."""
+    if file in _PLUMBING or file.startswith(_INSIDE):
+        return ""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else "/".join(path.parts[-2:])

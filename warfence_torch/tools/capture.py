@@ -1,0 +1,26 @@
+"""Captures a CUDA graph so that nobody but the capturing code can break it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from warfence.host.quiet import no_collection
+
+
+@contextmanager
+def capturing(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, pool: object = None) -> Iterator[None]:
+    """What is enqueued inside goes into the graph. RuntimeError when CUDA refuses something.
+
+    Other threads may call CUDA meanwhile (lanes, watchers, another framework): in torch's own default mode a call of theirs
+    breaks the capture. No garbage is collected, because the end of an earlier graph breaks it too. Afterwards the current
+    stream is the caller's, also behind a capture that failed.
+    """
+    with (
+        no_collection(),
+        torch.cuda.stream(stream),
+        torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"),
+    ):
+        yield
