@@ -1,6 +1,6 @@
 """The negative arms: without the fence, or with a ticket that comes too early, the text is wrong, every time.
 
-The order is forced (see `warfence.parity.forced_order`), so this is no matter of luck. Where the runtime guards the tables itself
+The order is forced (see `warfence.serve.forced_order`), so this is no matter of luck. Where the runtime guards the tables itself
 (donation), the same order leaves the text right, and the suite says what the runtime did.
 """
 
@@ -17,10 +17,10 @@ from warfence.core.backend import FORWARD, SCHEDULE, Backend, Forward
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
 from warfence.core.policy import Decision
-from warfence.core.program import START, ForwardProgram
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, START, ForwardProgram
 from warfence.parity.small import SIZES, SmallModel, first_difference, make_engine, serve
 from warfence.serve.engine import Engine
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
 
 MakeBackend = Callable[..., Backend]
 Engines = Callable[..., Engine]

@@ -15,8 +15,9 @@ from warfence.core.attention import make_attention
 from warfence.core.backend import FORWARD, SCHEDULE, Backend
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.model.config import from_hf
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
 from warfence.serve.model.weights import load_weights
 
 SHAPE = {

@@ -19,12 +19,12 @@ from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import Region, WarReadDonePolicy
 from warfence.core.policy import Decision
+from warfence.core.program import FULL_TO_SWA
 from warfence.core.runner import Runner
 from warfence.parity.cells import FINE, MODES, Cell
 from warfence.parity.matrix import Rig
 from warfence.parity.rig import batch_of
 from warfence.parity.small import SmallModel
-from warfence.serve.model.program import FULL_TO_SWA
 
 Target = tuple[str, str]
 pytestmark = pytest.mark.slow

@@ -1,7 +1,26 @@
 """warfence: a write-after-read fence for overlapped LLM servers, written once and implemented on two backends.
 
-This package is the neutral half: policy, fence, scheduler, probe and laws. It imports neither PyTorch nor JAX;
-`warfence_torch` and `warfence_jax` are the two implementations of its interface (`warfence.core.backend`).
+This package is the neutral half: it imports neither PyTorch nor JAX. `warfence.NAME` is any public name of the heart,
+`warfence.core`; it is imported when it is first asked for, so that `import warfence` costs nothing.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from warfence.core import *  # noqa: F403
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    from warfence import core
+
+    if name in core.__all__:
+        return getattr(core, name)
+    raise AttributeError(f"module 'warfence' has no attribute '{name}'; its public names are those of warfence.core")
+
+
+def __dir__() -> list[str]:
+    from warfence import core
+
+    return ["__version__", *core.__all__]

@@ -10,8 +10,8 @@ from warfence.bench.strategies import COPY, NAMES, STRATEGIES, not_taken
 from warfence.core.batch import BatchLayout
 from warfence.core.errors import InputError
 from warfence.core.modes import Region, WarReadDonePolicy
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.parity.strict.backend import StrictBackend
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.model.weights import shapes
 
 TINY = PRESETS["tiny"].config("tiny")

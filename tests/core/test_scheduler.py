@@ -11,8 +11,9 @@ import numpy as np
 from warfence.core.batch import BatchLayout, BatchRow
 from warfence.core.modes import ForwardMode
 from warfence.core.scheduler import Scheduler
-from warfence.serve.planner import Plan
+from warfence.serve.planner import RequestPlan
 from warfence.serve.requests import Request
+from warfence.serve.serving import Serving
 
 
 class Noting:
@@ -33,13 +34,13 @@ class Noting:
     def add(self, request: Request) -> None:
         self.notes.append("add")
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> RequestPlan | None:
         if not self.busy:
             return None
         self.planned += 1
         self.notes.append(f"plan {self.planned}")
         row = BatchRow(1, 0, (), (1,), True, 0.0, 1.0, ())
-        return Plan(ForwardMode.DECODE, (self.request,), (row,), (True,))
+        return RequestPlan(ForwardMode.DECODE, (row,), (self.request,), (True,))
 
     limits = SimpleNamespace(context=99)
 
@@ -67,14 +68,17 @@ class Noting:
 
 def scheduler(noting: Noting) -> Scheduler:
     n: Any = noting
-    return Scheduler(
-        n, n, {"target": n}, n, n, n, eos_ids=frozenset(), on_token=lambda r, t: None, launches=itertools.count(1)
-    )
+    return Scheduler(n, {"target": n}, n, n, n, launches=itertools.count(1))
+
+
+def work(noting: Noting, *eos: int) -> Serving:
+    n: Any = noting
+    return Serving(n, [noting.request], eos_ids=frozenset(eos), on_token=lambda r, t: None)
 
 
 def test_overlapped_order() -> None:
     noting = Noting(2)
-    scheduler(noting).overlapped([noting.request])
+    scheduler(noting).overlapped(work(noting))
     assert noting.notes == [
         "add", "plan 1", "run 1", "barrier 1", "plan 2", "run 2", "barrier 2", "result 1", "flush", "result 2", "flush",
     ]  # fmt: skip
@@ -83,17 +87,13 @@ def test_overlapped_order() -> None:
 
 def test_serial_order_has_no_barrier() -> None:
     noting = Noting(2)
-    scheduler(noting).serial([noting.request])
+    scheduler(noting).serial(work(noting))
     assert noting.notes == ["add", "plan 1", "run 1", "result 1", "flush", "plan 2", "run 2", "result 2", "flush"]
 
 
 def test_surplus_of_a_stopped_request_is_dropped() -> None:
     noting = Noting(3)
     noting.release = lambda request: noting.notes.append("release")  # type: ignore[attr-defined]
-    n: Any = noting
-    made = Scheduler(
-        n, n, {"target": n}, n, n, n, eos_ids=frozenset({1}), on_token=lambda r, t: None, launches=itertools.count(1)
-    )
-    made.overlapped([noting.request])
+    scheduler(noting).overlapped(work(noting, 1))
     assert noting.request.output == [1], "token 1 ended it; launches 2 and 3 were surplus"
     assert noting.notes.count("release") == 1

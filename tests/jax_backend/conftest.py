@@ -14,8 +14,9 @@ from warfence.core.backend import FORWARD, SCHEDULE, Forward
 from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.forwards import FencePlan
 from warfence.core.modes import ForwardMode
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.model.config import ModelConfig
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
 from warfence.serve.model.reference import ReferenceModel
 from warfence.serve.model.weights import random_weights
 from warfence.serve.sampling import SamplingParams

@@ -9,8 +9,7 @@ import numpy as np
 from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode, Region
-from warfence.core.program import ForwardProgram, Stage
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram, Stage
 from warfence_jax.backend import JaxBackend
 from warfence_jax.forward import JaxForward
 

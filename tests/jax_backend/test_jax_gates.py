@@ -10,7 +10,7 @@ import pytest
 from warfence.core.backend import Forward
 from warfence.core.errors import DeadHandleError, FenceError
 from warfence.core.fence import Ticket
-from warfence.serve.model.program import REQ_TO_TOKEN
+from warfence.core.program import REQ_TO_TOKEN
 
 from .conftest import CONTEXT, MakeRig, Rig, slot
 

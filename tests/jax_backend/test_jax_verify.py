@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.sampling import SamplingParams, choose
 
 from .run_op import close, f32, i32, normal, run

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from warfence.core.errors import CapacityError, InputError
 from warfence.core.modes import ForwardMode
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.planner import Limits, Plan, Planner
 from warfence.serve.pools import Pool
 from warfence.serve.requests import Phase, Request

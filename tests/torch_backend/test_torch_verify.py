@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.sampling import SamplingParams, choose
 
 B, Q, C, W, DRAWS = 3, 4, 12, 5, 7

@@ -9,7 +9,7 @@ from warfence.bench.loop import LEAD_IN
 from warfence.bench.stand import Stand, Work
 from warfence.core.backend import Outputs
 from warfence.core.forwards import PlannedForward
-from warfence.serve.model.program import REQ_TO_TOKEN
+from warfence.core.program import REQ_TO_TOKEN
 
 TRIES = 5
 

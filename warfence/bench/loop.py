@@ -13,8 +13,8 @@ from warfence.core.backend import Outputs
 from warfence.core.errors import WarfenceError
 from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
+from warfence.core.program import REQ_TO_TOKEN
 from warfence.host.quiet import no_collection
-from warfence.serve.model.program import REQ_TO_TOKEN
 
 LEAD_IN = 3  # steps that fill the lanes and are not counted
 

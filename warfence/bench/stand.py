@@ -19,9 +19,10 @@ from warfence.core.backend import FORWARD, SCHEDULE, Backend, Lane
 from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.errors import InputError, WarfenceError
 from warfence.core.forwards import PlannedForward
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.core.runner import Runner
 from warfence.serve.model.config import ModelConfig
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, state_specs, table_specs
+from warfence.serve.model.program import state_specs, table_specs
 from warfence.serve.model.weights import Weights
 from warfence.serve.sampling import NEAR_TIE
 

@@ -15,7 +15,7 @@ from jaxtyping import Float32, Int32
 
 from warfence.core.batch import Batch
 from warfence.core.errors import FenceError
-from warfence.core.fence import Ticket, TicketSource
+from warfence.core.fence import Lane, Ticket, TicketSource
 from warfence.core.gates import Gates
 from warfence.core.program import ForwardProgram, Gated
 
@@ -45,35 +45,6 @@ class ArraySpec:
 
     shape: tuple[int, ...]
     dtype: str = "int32"
-
-
-class Lane(Protocol):
-    """An ordered queue of device work. Work enqueued on one lane runs in order; lanes overlap unless told otherwise."""
-
-    name: str
-
-    def wait(self, ticket: Ticket) -> None:
-        """Later work of this lane runs after the ticket's point. Binds at the call; a bad ticket is refused (law 4)."""
-        ...
-
-    def wait_lane(self, other: Lane) -> None:
-        """Later work of this lane runs after all that was enqueued on `other` so far."""
-        ...
-
-    def record(self, launch: int) -> Ticket:
-        """A ticket for all that was enqueued on this lane so far."""
-        ...
-
-    def settle(self, bound_s: float) -> bool:
-        """Block the host until this lane is idle (True), or known to stand at a wait, or `bound_s` is over (False).
-
-        `bound_s` counts only where the runtime alone knows what blocks. For tests and forced orders.
-        """
-        ...
-
-    def synchronize(self) -> None:
-        """Block the host until all enqueued work is done. Not for the hot path of a step."""
-        ...
 
 
 class Outputs(Protocol):

@@ -1,4 +1,4 @@
-"""Tickets, the one-slot mailbox, and the WAR barrier.
+"""Lanes, tickets, the one-slot mailbox, and the WAR barrier.
 
 A ticket is the read-done promise of ONE launch. The runner of the last reading phase publishes it in its mailbox; the
 barrier, right after each launch, empties the mailbox and makes the schedule lane wait: on the ticket (fine), or with no
@@ -11,13 +11,10 @@ Prior art: sgl-project/sglang #26380 (whole forward), #28363 (event before repla
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from warfence.core.errors import FenceError
 from warfence.core.modes import FenceMode
-
-if TYPE_CHECKING:
-    from warfence.core.backend import Lane
 
 
 class TicketSource(Protocol):
@@ -56,6 +53,35 @@ class Ticket:
                 f"ticket of launch {self.launch} is stale: its source now holds the record of launch {seen}; "
                 f"take each ticket at the barrier of its own launch"
             )
+
+
+class Lane(Protocol):
+    """An ordered queue of device work. Work enqueued on one lane runs in order; lanes overlap unless told otherwise."""
+
+    name: str
+
+    def wait(self, ticket: Ticket) -> None:
+        """Later work of this lane runs after the ticket's point. Binds at the call; a bad ticket is refused (law 4)."""
+        ...
+
+    def wait_lane(self, other: Lane) -> None:
+        """Later work of this lane runs after all that was enqueued on `other` so far."""
+        ...
+
+    def record(self, launch: int) -> Ticket:
+        """A ticket for all that was enqueued on this lane so far."""
+        ...
+
+    def settle(self, bound_s: float) -> bool:
+        """Block the host until this lane is idle (True), or known to stand at a wait, or `bound_s` is over (False).
+
+        `bound_s` counts only where the runtime alone knows what blocks. For tests and forced orders.
+        """
+        ...
+
+    def synchronize(self) -> None:
+        """Block the host until all enqueued work is done. Not for the hot path of a step."""
+        ...
 
 
 class Mailbox:

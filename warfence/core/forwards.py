@@ -11,12 +11,12 @@ from warfence.core.batch import Batch, BatchLayout
 from warfence.core.errors import CapacityError
 from warfence.core.modes import ForwardMode, WarReadDonePolicy
 from warfence.core.policy import RULES, Decision, Query, Rule, decide
-from warfence.core.program import ForwardProgram
+from warfence.core.program import ForwardProgram, Gated
+from warfence.core.promises import NO_PROMISES, Promises, Stager
 from warfence.parity.boundary import FindsBoundary, confirm
-from warfence.parity.forced_order import Hold, gate_of
-from warfence.serve.spec.algorithm import NO_SPEC, SpecAlgorithm, Stager
 
 BuildProgram = Callable[[ForwardMode, BatchLayout, bool], ForwardProgram]
+GateProgram = Callable[[ForwardProgram], Gated]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class FencePlan:
     """
 
     attention: AttentionBackend
-    spec: SpecAlgorithm = NO_SPEC
+    promises: Promises = NO_PROMISES
     prefill_enabled: bool = False
     markers: bool = True
     rules: tuple[Rule, ...] = RULES
@@ -63,11 +63,11 @@ class FencePlan:
             mode,
             self._attention(mode).shared_read_ends(mode),
             marker=marker,
-            verify_read_done=self.spec.supports_target_verify_read_done,
+            verify_read_done=self.promises.supports_target_verify_read_done,
             prefill_enabled=self.prefill_enabled,
-            speculative=self.spec.speculative,
-            prefill_read_done=self.spec.supports_prefill_read_done or staged,
-            draft_read_done=self.spec.supports_draft_extend_read_done,
+            speculative=self.promises.speculative,
+            prefill_read_done=self.promises.supports_prefill_read_done or staged,
+            draft_read_done=self.promises.supports_draft_extend_read_done,
             segmented=self.attention.segmented,
         )
 
@@ -79,10 +79,10 @@ class FencePlan:
         """The forward with its decision."""
         mode, marker = forward.program.mode, forward.marker is not None
         decision = self.decide(mode, marker)
-        if self.spec.prefill_stager is None or mode is not ForwardMode.EXTEND:
+        if self.promises.prefill_stager is None or mode is not ForwardMode.EXTEND:
             return PlannedForward(forward, decision)
         staged = decide(self.query(mode, marker, staged=True), self.rules)
-        return PlannedForward(forward, decision, self.spec.prefill_stager, staged)
+        return PlannedForward(forward, decision, self.promises.prefill_stager, staged)
 
     def _attention(self, mode: ForwardMode) -> AttentionBackend:
         return self.attention.for_draft() if mode is ForwardMode.DRAFT_EXTEND else self.attention
@@ -105,20 +105,18 @@ class ForwardSet:
 
     def capture(
         self, backend: Backend, build: BuildProgram, fence: FencePlan,
-        wanted: list[tuple[ForwardMode, BatchLayout, bool]], hold: Hold | None,
+        wanted: list[tuple[ForwardMode, BatchLayout, bool]], gated: GateProgram = lambda program: False,
     ) -> Iterator[str]:  # fmt: skip
-        """Compile everything that is wanted, gated where a forced order holds it; yields each program's name when done.
+        """Compile everything that is wanted, with the gates that `gated` asks for; yields each program's name when done.
 
         Where the backend finds boundaries itself, what is declared must be what it finds: InputError otherwise.
         """
         for mode, layout, sampled in wanted:
             program = build(mode, layout, sampled)
-            gate = gate_of(program, hold) if hold is not None else None
-            gated = frozenset({gate}) if gate is not None else False
             marker = fence.marker_stage(mode)
             if isinstance(backend, FindsBoundary) and not fence.trusting:
                 confirm(program, backend.find_boundary(program), fence.decide(mode, marker is not None).policy, marker)
-            forward = backend.compile(program, marker_after=marker, gated=gated)
+            forward = backend.compile(program, marker_after=marker, gated=gated(program))
             planned = fence.planned(forward)
             self._beside[mode, layout, sampled] = planned
             made = self._made.setdefault((mode, sampled), [])

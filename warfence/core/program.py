@@ -16,6 +16,7 @@ from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode, Region
 
 Gated = bool | frozenset[str]  # a gate at every position, at none, or at these
+REQ_TO_TOKEN, FULL_TO_SWA = "req_to_token", "full_to_swa"  # the shared tables that every program knows
 START = "start"  # the gate position before the first stage
 
 
@@ -152,3 +153,21 @@ class ForwardProgram:
         """The gate position right before a stage: the name of the stage before it, or START."""
         i = self.index(name)
         return self.stages[i - 1].name if i > 0 else START
+
+
+def page_table() -> Stage:
+    """The slots of the batch's rows: the read of `req_to_token`."""
+    return Stage(
+        "page_table",
+        Region.LOAD_BATCH,
+        "page_table",
+        reads=(REQ_TO_TOKEN,),
+        takes=("req_pool_indices",),
+        gives=("page_table",),
+    )
+
+
+def token_locs() -> Stage:
+    """Write locations out of the snapshot, for rows whose length only the device knows."""
+    takes = ("page_table", "positions", "extend_lens")
+    return Stage("token_locs", Region.REPLAY, "token_locs", takes=takes, gives=("out_cache_loc",))

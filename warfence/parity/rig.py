@@ -14,12 +14,12 @@ from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.forwards import FencePlan, PlannedForward
 from warfence.core.modes import ForwardMode
 from warfence.core.policy import RULES, Rule
-from warfence.core.program import ForwardProgram
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram
 from warfence.parity.cells import BATCHES, DONATION, Cell, mode_cases
 from warfence.parity.probe import Prober, Scratch
 from warfence.parity.small import BLOCK, SmallModel, small_drafting
 from warfence.serve.model.config import ModelConfig
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
 from warfence.serve.spec import get
 
 MakeBackend = Callable[[], Backend]

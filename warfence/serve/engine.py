@@ -19,14 +19,16 @@ from warfence.core.errors import InputError
 from warfence.core.fence import WarBarrier
 from warfence.core.forwards import FencePlan, ForwardSet, buckets
 from warfence.core.modes import FenceMode, ForwardMode
-from warfence.core.program import ForwardProgram
+from warfence.core.program import ForwardProgram, Gated
+from warfence.core.promises import DRAFT, TARGET
 from warfence.core.runner import Runner
-from warfence.core.scheduler import OnToken, Scheduler
-from warfence.parity.forced_order import ForcedOrder, Hold
+from warfence.core.scheduler import NO_HOOKS, Scheduler
+from warfence.serve.forced_order import ForcedOrder, Hold, gates_of
 from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
 from warfence.serve.planner import Limits, Planner
 from warfence.serve.requests import Request
-from warfence.serve.spec.algorithm import DRAFT, NO_SPEC, TARGET, SpecAlgorithm
+from warfence.serve.serving import OnToken, Serving
+from warfence.serve.spec.algorithm import NO_SPEC, SpecAlgorithm
 
 if TYPE_CHECKING:
     from warfence.serve.model import ModelConfig, Weights
@@ -41,7 +43,7 @@ class EngineConfig:
     """What the user chooses, then what follows from it when left at 0.
 
     rows: requests in flight at once. chunk: prompt tokens per request and launch. forced_order: hold every launch
-    before its first or last shared read (see `warfence.parity.forced_order`). mixed: decode rows ride along in prefill batches.
+    before its first or last shared read (see `warfence.serve.forced_order`). mixed: decode rows ride along in prefill batches.
     idle: launch a batch of padding while results are awaited. trusting: do not compare what is declared with what the
     backend finds; only to show what a wrong declaration does. Sizes at 0 follow from the model, the rows and the block.
     """
@@ -169,9 +171,7 @@ class Engine:
                 return self.drafting.draft_extend(self.fence.attention.for_draft(), layout)
             return build(self.model, self.fence.attention, mode, layout, sampled=sampled, drafting=self.drafting)
 
-        yield from self.forwards.capture(
-            self.backend, build_program, self.fence, self.wanted(), self.config.forced_order
-        )
+        yield from self.forwards.capture(self.backend, build_program, self.fence, self.wanted(), self._gated)
         self.backend.lane(FORWARD).synchronize()  # a backend may still be compiling some of them
 
     def run(
@@ -198,11 +198,11 @@ class Engine:
         barrier = WarBarrier(FenceMode.COARSE if forced_coarse else fence)
         forced = None if serial else self._forced_order()
         scheduler = Scheduler(
-            planner, self.forwards, runners, barrier, schedule, forward,
-            eos_ids=frozenset(self.model.eos_ids), on_token=on_token, launches=self._launches, forced_order=forced,
-            spec=self.spec, idle=self.config.idle,
+            self.forwards, runners, barrier, schedule, forward, launches=self._launches, promises=self.spec,
+            hooks=forced or NO_HOOKS, idle=self.config.idle,
         )  # fmt: skip
-        (scheduler.serial if serial else scheduler.overlapped)(list(requests))
+        work = Serving(planner, requests, eos_ids=frozenset(self.model.eos_ids), on_token=on_token)
+        (scheduler.serial if serial else scheduler.overlapped)(work)
         steps, timing = sum(scheduler.timing.steps.values()), scheduler.timing
         return Summary(
             requests=len(requests),
@@ -224,8 +224,8 @@ class Engine:
             },
             device_s_by_mode=dict(timing.device),
             spec={
-                "rows": scheduler.spec_counts.rows,
-                "tokens": scheduler.spec_counts.tokens,
+                "rows": work.spec_counts.rows,
+                "tokens": work.spec_counts.tokens,
                 "fallbacks": planner.counts.fallbacks,
             },
             forced_order={}
@@ -233,6 +233,10 @@ class Engine:
             else {"landed_before_read": forced.counts.landed_before_read, "waited": forced.counts.waited},
             backend=dict(self.backend.report()),
         )
+
+    def _gated(self, program: ForwardProgram) -> Gated:
+        hold = self.config.forced_order
+        return gates_of(program, hold) if hold is not None else False
 
     def _forced_order(self) -> ForcedOrder | None:
         if self.config.forced_order is None:

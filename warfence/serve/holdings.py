@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warfence.core.backend import Lane, SharedTables
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.pools import Pool
 from warfence.serve.requests import Request
 

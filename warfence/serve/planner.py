@@ -15,6 +15,7 @@ from warfence.core.backend import Lane, SharedTables
 from warfence.core.batch import BatchRow
 from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode
+from warfence.core.scheduler import Plan
 from warfence.serve.holdings import Holdings, Limits
 from warfence.serve.requests import Phase, Request
 from warfence.serve.sampling import uniform
@@ -25,16 +26,15 @@ DECODE, EXTEND, MIXED, VERIFY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """One planned step. `emits[i]`: what comes after row i is an output of its request (not an inner prompt chunk)."""
+class RequestPlan(Plan):
+    """A step with the request of each row. `emits[i]`: what comes after row i is an output of its request (not an inner
+    prompt chunk)."""
 
-    mode: ForwardMode
     requests: tuple[Request, ...]
-    rows: tuple[BatchRow, ...]
     emits: tuple[bool, ...]
 
 
-IDLE = Plan(ForwardMode.IDLE, (), (), ())
+IDLE = RequestPlan(ForwardMode.IDLE, (), (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Planner:
     def busy(self) -> bool:
         return bool(self.waiting or self.running)
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> RequestPlan | None:
         """The next batch, with its table writes enqueued; None when nothing can run before more results are known."""
         self._release_ended()
         plan = self._plan_extend() or self._plan_verify() or self._plan_decode()
@@ -117,7 +117,7 @@ class Planner:
 
     # -- batches
 
-    def _plan_extend(self) -> Plan | None:
+    def _plan_extend(self) -> RequestPlan | None:
         while self.waiting and self.held.rows.free_count and not self.waiting[0].flying:
             fresh = self.waiting[0]
             if self.running and not self.held.room_for(len(fresh.known) + len(self.running), whole=True):
@@ -149,7 +149,7 @@ class Planner:
                 self.held.hold(request, request.cached + 1)
         return riders
 
-    def _plan_verify(self) -> Plan | None:
+    def _plan_verify(self) -> RequestPlan | None:
         """A block for every decoding request; None where nothing speculates, or where the slots do not suffice."""
         block = self.limits.block
         decoding = [r for r in self.running if r.phase is Phase.DECODE]
@@ -163,7 +163,7 @@ class Planner:
             self.held.hold(request, request.cached + request.slack + block)
         return self._assemble(VERIFY, [Pick(r, r.cached, block, decodes=True) for r in decoding])
 
-    def _plan_decode(self) -> Plan | None:
+    def _plan_decode(self) -> RequestPlan | None:
         picked: list[Pick] = []
         for request in [r for r in self.running if r.phase is Phase.DECODE]:
             if request.phase is not Phase.DECODE:  # retracted to make room for one before it
@@ -181,7 +181,7 @@ class Planner:
         picked = [p for p in picked if p.request.phase is Phase.DECODE]
         return self._assemble(DECODE, picked) if picked else None
 
-    def _assemble(self, mode: ForwardMode, picked: Iterable[Pick]) -> Plan:
+    def _assemble(self, mode: ForwardMode, picked: Iterable[Pick]) -> RequestPlan:
         requests, rows, emits = [], [], []
         for p in picked:
             r, end = p.request, p.prefix + p.new
@@ -203,7 +203,7 @@ class Planner:
                 r.phase = Phase.DECODE
             requests.append(r)
             emits.append(emit)
-        return Plan(mode, tuple(requests), tuple(rows), tuple(emits))
+        return RequestPlan(mode, tuple(rows), tuple(requests), tuple(emits))
 
     def _draws(self, request: Request, mode: ForwardMode, p: Pick) -> tuple[float, ...]:
         """The draws for all tokens that the launch may choose, counted from the least length that the row can have."""
@@ -221,7 +221,7 @@ class Planner:
             if request.is_full(self.limits.context):
                 self.release(request)
 
-    def _make_room(self) -> Plan | None:
+    def _make_room(self) -> RequestPlan | None:
         """Half-prefilled requests hold every slot: the youngest give way, one after the other, until one can go on."""
         for request in reversed(list(self.running)):
             self._retract(request)
@@ -239,4 +239,4 @@ class Planner:
         self.waiting.appendleft(request)
 
 
-__all__ = ["IDLE", "Limits", "Plan", "Planner"]
+__all__ = ["IDLE", "Limits", "Planner", "RequestPlan"]

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32, Int32
 
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.host.stage_calls import for_call
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence_jax.kernels.layers import finish, project
 from warfence_jax.kernels.shared import IN_BOUNDS, Attrs, Env, Kernel, choose, rms_norm
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float32, Int32
 
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence_jax.kernels.shared import IN_BOUNDS, Attrs, Env, Kernel, choose, rms_norm
 
 

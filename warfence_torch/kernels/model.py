@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float32, Int32
 from torch import Tensor
 
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.host.stage_calls import for_call
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence_torch.kernels.shared import Attrs, Env, Kernel, add_mlp, attend, choose, query_key_value, rms_norm, steps
 
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float32, Int32
 from torch import Tensor
 
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence_torch.kernels.shared import Attrs, Env, Kernel, choose, rms_norm, steps
 
 

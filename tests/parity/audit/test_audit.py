@@ -13,13 +13,13 @@ from warfence.backends import load
 from warfence.cli import main
 from warfence.core.attention import AttentionBackend
 from warfence.core.errors import FenceError, InputError
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.parity.audit import audit as audit_module
 from warfence.parity.audit.audit import audit_cell, cells
 from warfence.parity.audit.last_read import LastRead
 from warfence.parity.audit.scene import Scene
 from warfence.parity.rig import Rig, program_of
 from warfence.parity.small import make_engine, small_model
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 
 SMALL = small_model()
 

@@ -11,12 +11,12 @@ from tests.parity.suite.by_hand import Dense
 from warfence.core.attention import make_attention
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode
-from warfence.core.program import ForwardProgram
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram
 from warfence.host.stage_calls import bind
 from warfence.parity.kernels import KERNELS
 from warfence.parity.small import SmallModel, small_model
 from warfence.serve.model.config import ModelConfig
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs
+from warfence.serve.model.program import build, sliding_layers, state_specs
 from warfence.serve.spec import Draft, get
 from warfence.serve.spec.draft import draft_shapes
 

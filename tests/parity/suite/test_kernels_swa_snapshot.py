@@ -16,12 +16,12 @@ from warfence.core.backend import FORWARD, SCHEDULE
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.errors import InputError, StageError, WarfenceError
 from warfence.core.modes import ForwardMode
-from warfence.core.program import ForwardProgram
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram
 from warfence.host.stage_calls import StageEnv, bind, for_call
 from warfence.parity.kernels import KERNELS
 from warfence.parity.small import BLOCK, SmallModel, small_drafting
 from warfence.parity.strict.backend import StrictBackend
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
 
 CONTEXT, SLOTS, CHUNK, WINDOW = 32, 64, 6, 5
 ATTRS = {"weights": "w", "pool": "kv", "heads": 4, "kv_heads": 2, "head_dim": 4, "theta": 1e4, "eps": 1e-5}

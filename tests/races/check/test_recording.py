@@ -101,7 +101,7 @@ def test_a_served_run_is_clean_behind_a_fence_and_races_without_one(strict: Watc
     assert set(told) == {"req_to_token", "full_to_swa"}
     assert "'swa_translate' of launch" in told["req_to_token"]
     assert "'write req_to_token' on lane schedule" in told["req_to_token"]
-    assert "warfence/core/fence.py" in only(coarse, "over-fencing").where[0]
+    assert "core/fence.py" in only(coarse, "over-fencing").where[0]
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from warfence.core.errors import DeadHandleError, FenceError, StageError
-from warfence.core.scheduler import OnToken
 from warfence.serve.engine import Engine, Summary
 from warfence.serve.jobs.hazard import Hazard, compare
 from warfence.serve.jobs.job import Job
@@ -19,6 +18,7 @@ from warfence.serve.jobs.report import run_report
 from warfence.serve.jobs.session import Outcome, Watcher, session
 from warfence.serve.model.reference import ReferenceModel
 from warfence.serve.requests import Request
+from warfence.serve.serving import OnToken
 
 pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.slow

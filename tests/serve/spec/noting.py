@@ -13,8 +13,9 @@ from warfence.core.batch import BatchLayout, BatchRow
 from warfence.core.fence import Mailbox, Ticket, WarBarrier
 from warfence.core.modes import ForwardMode
 from warfence.core.scheduler import Scheduler
-from warfence.serve.planner import Plan
+from warfence.serve.planner import RequestPlan
 from warfence.serve.requests import Phase, Request
+from warfence.serve.serving import Serving
 from warfence.serve.spec import EAGLE, SpecAlgorithm
 
 DECODE, VERIFY, DRAFT_EXTEND = ForwardMode.DECODE, ForwardMode.TARGET_VERIFY, ForwardMode.DRAFT_EXTEND
@@ -52,10 +53,12 @@ class World:
         self.runners = {name: RunnerOf(name, self) for name in ("target", "draft")}
         anything: Any = self
         self.scheduler = Scheduler(
-            anything, anything, self.runners, WarBarrier(), anything, anything, eos_ids=self.eos,  # type: ignore[arg-type]
-            on_token=lambda request, token: self.heard.append(token), launches=itertools.count(1), spec=self.spec,
-            idle=self.idle,
+            anything, self.runners, WarBarrier(), anything, anything, launches=itertools.count(1),  # type: ignore[arg-type]
+            promises=self.spec, idle=self.idle,
         )  # fmt: skip
+        self.work = Serving(
+            anything, [self.request], eos_ids=self.eos, on_token=lambda request, token: self.heard.append(token)
+        )
 
     # planner
 
@@ -66,13 +69,13 @@ class World:
     def add(self, request: Request) -> None:
         """It is planned from the beginning."""
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> RequestPlan | None:
         mode = self.script.pop(0) if self.script else None
         if mode is None:
             return None
         row = BatchRow(1, 0, (), (1,), True, 0.0, 1.0, ())
         self.request.flying += 1
-        return Plan(mode, (self.request,), (row,), (True,))
+        return RequestPlan(mode, (row,), (self.request,), (True,))
 
     def release(self, request: Request) -> None:
         assert request.phase is not Phase.DONE

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warfence.core.modes import ForwardMode
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.holdings import Limits
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.planner import Plan, Planner
 from warfence.serve.requests import Phase, Request
 

@@ -19,7 +19,7 @@ EXTEND, VERIFY, DECODE, DRAFT_EXTEND = (
 
 
 def until_results(world: World) -> list[str]:
-    world.scheduler.overlapped([world.request])
+    world.scheduler.overlapped(world.work)
     return [note for note in world.notes if not note.startswith(("result", "release"))]
 
 
@@ -85,7 +85,7 @@ def test_a_stale_ticket_in_the_mailbox_of_the_other_runner_is_dropped_and_never_
 
 def test_serial_waits_for_nobody_and_leaves_both_mailboxes_empty() -> None:
     world = World([VERIFY, DECODE])
-    world.scheduler.serial([world.request])
+    world.scheduler.serial(world.work)
     assert world.notes == [
         "target target_verify 1", "draft draft_extend 2", "result 1", "result 2", "target decode 3", "result 3",
     ]  # fmt: skip
@@ -110,12 +110,12 @@ def test_while_results_are_awaited_a_batch_of_padding_goes_out_once_and_is_fence
 def test_an_accepted_run_is_learned_whole(accept: int) -> None:
     world = World([VERIFY], accept=accept)
     world.request.row, world.request.cached, world.request.slack = 1, 4, 3
-    world.scheduler.overlapped([world.request])
+    world.scheduler.overlapped(world.work)
     assert world.heard == world.request.output == [5, 6, 7, 8][:accept]
     assert world.request.margins == [0.0, 1.0, 2.0, 3.0][:accept]
     assert (world.request.cached, world.request.slack, world.request.flying) == (3 + accept, 0, 0)
     assert world.learned_after == [accept], "slots come back once the length is known"
-    assert (world.scheduler.spec_counts.rows, world.scheduler.spec_counts.tokens) == (1, accept)
+    assert (world.work.spec_counts.rows, world.work.spec_counts.tokens) == (1, accept)
 
 
 CUTS = {
@@ -137,9 +137,9 @@ def test_an_accepted_run_is_cut_by(cut: str) -> None:
     how = {name: Request(0, r.prompt, r.max_new_tokens, stop_at_eos=r.stop_at_eos) if isinstance(r, Request) else r
            for name, r in how.items()}  # fmt: skip
     world = World([VERIFY, VERIFY, VERIFY], accept=4, **how)
-    world.scheduler.overlapped([world.request])
+    world.scheduler.overlapped(world.work)
     assert world.heard == world.request.output == expected
     assert world.request.stopped
-    assert world.scheduler.spec_counts.tokens == len(expected), "what was cut off did not count"
+    assert world.work.spec_counts.tokens == len(expected), "what was cut off did not count"
     assert world.notes.count("release") == 1, "what is in flight behind its end is surplus"
     assert world.learned_after == []

@@ -13,13 +13,12 @@ from typing import Any
 from warfence.core.errors import WarfenceError
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import ForwardMode
-from warfence.core.program import ForwardProgram
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram
 from warfence.parity.audit.last_read import LastRead
 from warfence.parity.audit.scene import Scene
 from warfence.parity.boundary import FindsBoundary, disagreement
 from warfence.parity.cells import FINE, Cell, matrix, mode_cases
 from warfence.parity.rig import Rig, program_of
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 
 NONE = "none"  # no stage reads a shared table
 NOT_TRACED = "it does not trace its kernels (no find_boundary): trusted with what is declared"

@@ -14,9 +14,9 @@ from jaxtyping import Int32
 
 from warfence.core.batch import Batch, BatchRow, pack
 from warfence.core.modes import ForwardMode
+from warfence.core.program import REQ_TO_TOKEN
 from warfence.parity.cells import Cell
 from warfence.parity.rig import CHUNK, CONTEXT, SPARE_ROW, batch_of, layout
-from warfence.serve.model.program import REQ_TO_TOKEN
 
 SLOTS = SPARE_ROW * CONTEXT
 SHIFT = 3  # positions by which the smudging launch is shifted

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float32, Int32
 
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.host.stage_calls import for_call
 from warfence.parity.kernels.shared import (
     Array,
@@ -25,7 +26,6 @@ from warfence.parity.kernels.shared import (
     rotate,
     steps,
 )  # fmt: skip
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 
 
 def stage_inputs(env: Env, attrs: Attrs) -> dict[str, Array]:

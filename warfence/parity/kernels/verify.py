@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int32
 
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.parity.kernels.shared import Array, Attrs, Env, Kernel, choose_rows, rms_norm, steps
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN
 
 
 def resolve(env: Env, attrs: Attrs) -> dict[str, Array]:

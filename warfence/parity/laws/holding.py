@@ -11,12 +11,12 @@ from warfence.core.errors import InputError
 from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
-from warfence.core.program import ForwardProgram
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram
 from warfence.core.runner import Runner
 from warfence.parity.laws.base import Bench, decode_cell, host_order, require, speculative_cells
 from warfence.parity.probe import END
 from warfence.parity.rig import CONTEXT, SPARE_ROW, Rig, batch_of, layout
-from warfence.serve.model.program import FULL_TO_SWA, REQ_TO_TOKEN, build, sliding_layers
+from warfence.serve.model.program import build, sliding_layers
 
 READING = ("snapshot", "captured", "live")
 SETTLE_S = 0.1

@@ -12,13 +12,13 @@ from warfence.core.fence import Mailbox, Ticket, WarBarrier
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode, ForwardMode, WarReadDonePolicy
 from warfence.core.policy import Decision
+from warfence.core.program import REQ_TO_TOKEN
 from warfence.core.runner import Runner
 from warfence.core.scheduler import Scheduler
 from warfence.parity.laws.base import Bench, decode_cell, host_order, require
 from warfence.parity.rig import CONTEXT, SPARE_ROW, batch_of
 from warfence.parity.small import serve
 from warfence.serve.engine import Engine
-from warfence.serve.model.program import REQ_TO_TOKEN
 
 
 def _refused(call: Callable[[], object], what: str) -> None:

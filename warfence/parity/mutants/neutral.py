@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -17,7 +18,7 @@ from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode, SharedReadEnds
 from warfence.core.policy import UNIFIED, Decision, Query, decide
 from warfence.core.runner import Runner
-from warfence.core.scheduler import Launch, Scheduler
+from warfence.core.scheduler import Launch, Scheduler, Work
 from warfence.parity.mutants.base import Mutant
 from warfence.serve.holdings import Holdings
 from warfence.serve.requests import Request
@@ -54,17 +55,17 @@ def _any_time(self: Marker, launch: int) -> Ticket:
     return Ticket(launch, self._source)
 
 
-def _barrier_at_loop_top(self: Scheduler, requests: list[Request]) -> None:
+def _barrier_at_loop_top(self: Scheduler, work: Work[Any]) -> None:
     """The loop as it was before the barrier moved: it comes only before the next plan, after result processing."""
-    start = self._begin(requests)
-    previous: Launch | None = None
-    while self._admit(start) or previous is not None:
+    start = self._begin(work)
+    previous: Launch[Any] | None = None
+    while work.admit() or previous is not None:
         if previous is not None:
             self._apply_barrier(previous)
-        plan = self._plan(previous)
+        plan = self._plan(work, previous)
         current = self._launch(plan) if plan is not None else None
         if previous is not None:
-            self._process(previous)
+            self._process(work, previous)
         previous = current
     self._end(start)
 
@@ -103,7 +104,7 @@ def _evicts_early(self: Holdings, request: Request) -> None:
         self.limits = right
 
 
-def _target_owns(self: Scheduler, launch: Launch) -> None:
+def _target_owns(self: Scheduler, launch: Launch[Any]) -> None:
     """The barrier takes the mailbox of the target, whoever read last: a ticket of the verify, or nothing."""
     self.barrier.apply(launch.number, self.runners["target"].mailbox, self.schedule, self.forward)
     for runner in self.runners.values():

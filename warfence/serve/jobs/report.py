@@ -11,8 +11,8 @@ from typing import Any
 from warfence import __version__
 from warfence.core.backend import ArraySpec
 from warfence.core.modes import FenceMode, ForwardMode, WarReadDonePolicy
-from warfence.parity.forced_order import Hold
 from warfence.serve.engine import Summary, tokens_sha256
+from warfence.serve.forced_order import Hold
 from warfence.serve.jobs.job import Job
 from warfence.serve.jobs.session import Outcome
 from warfence.serve.model.program import state_specs, table_specs

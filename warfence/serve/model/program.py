@@ -33,19 +33,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from warfence.core.attention import AttentionBackend, MetadataPlace
 from warfence.core.backend import ArraySpec
 from warfence.core.batch import BatchLayout
 from warfence.core.modes import ForwardMode, Region
-from warfence.core.program import ForwardProgram, Stage
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram, Stage, page_table, token_locs
 from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.drafting import Drafting
 
-if TYPE_CHECKING:
-    from warfence.serve.spec.drafting import Drafting
-
-REQ_TO_TOKEN, FULL_TO_SWA = "req_to_token", "full_to_swa"
 LOAD, REPLAY, TAIL = Region.LOAD_BATCH, Region.REPLAY, Region.TAIL
 _LAYER_WEIGHTS = ("attn_norm", "wq", "wk", "wv", "wo", "mlp_norm", "w_gate", "w_up", "w_down")
 
@@ -117,19 +113,6 @@ def build(
     outputs = ("next_tokens", "margin", "accept_lens") if verify else ("next_tokens", "margin")
     breaks = tuple(f"layer.{i}" for i in range(config.layers - 1)) if attention.segmented else ()
     return ForwardProgram(name, mode, layout, stages, outputs, breaks)
-
-
-def page_table() -> Stage:
-    """The slots of the batch's rows: the read of `req_to_token`."""
-    return Stage(
-        "page_table", LOAD, "page_table", reads=(REQ_TO_TOKEN,), takes=("req_pool_indices",), gives=("page_table",)
-    )
-
-
-def token_locs() -> Stage:
-    """Write locations out of the snapshot, for rows whose length only the device knows."""
-    takes = ("page_table", "positions", "extend_lens")
-    return Stage("token_locs", REPLAY, "token_locs", takes=takes, gives=("out_cache_loc",))
 
 
 def _stage_inputs() -> Stage:

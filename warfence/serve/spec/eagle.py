@@ -72,7 +72,7 @@ class Eagle:
 
     def draft_extend(self, attention: AttentionBackend, layout: BatchLayout) -> ForwardProgram:
         """The draft's own launch, for batches of the layout of the launch before it."""
-        from warfence.serve.model.program import page_table, token_locs
+        from warfence.core.program import page_table, token_locs
 
         c, captured = self.config, attention.full.place is not MetadataPlace.LOAD_BATCH
         inputs = Stage(

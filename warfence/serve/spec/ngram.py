@@ -50,7 +50,7 @@ class Ngram:
         return (Stage("ngram_store", Region.REPLAY, "ngram_store", takes=takes, state=(HISTORY,)),)
 
     def tail(self, mode: ForwardMode) -> tuple[Stage, ...]:
-        from warfence.serve.model.program import page_table
+        from warfence.core.program import page_table
 
         if mode not in (ForwardMode.TARGET_VERIFY, ForwardMode.EXTEND):
             return ()  # a fallback round must read nothing behind its boundary

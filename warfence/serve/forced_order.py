@@ -13,7 +13,7 @@ from typing import Literal
 from warfence.core.backend import Forward, Lane
 from warfence.core.errors import FenceError
 from warfence.core.gates import Gates
-from warfence.core.program import ForwardProgram
+from warfence.core.program import ForwardProgram, Gated
 
 Hold = Literal["first", "last"]
 
@@ -32,8 +32,14 @@ def gate_of(program: ForwardProgram, hold: Hold) -> str | None:
     return program.before(readers[0 if hold == "first" else -1].name) if readers else None
 
 
+def gates_of(program: ForwardProgram, hold: Hold) -> Gated:
+    """What to compile such a program with: that one gate, or none."""
+    gate = gate_of(program, hold)
+    return frozenset({gate}) if gate is not None else False
+
+
 class ForcedOrder:
-    """Holds one launch at a time before its first (or last) shared read.
+    """Holds one launch at a time before its first (or last) shared read. Implements `warfence.core.scheduler.Hooks`.
 
     bound_s: how long to wait for writes to land where only the runtime knows whether they can.
     """
@@ -61,7 +67,7 @@ class ForcedOrder:
             gates, position = self._held
             gates.await_reached(position)
 
-    def resolve(self) -> None:
+    def after_plan(self) -> None:
         """Let the scheduler's writes land if anything permits it, then let the held launch go on to its end."""
         if self._held is None:
             return

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from warfence.core.attention import AttentionBackend
 from warfence.core.backend import ArraySpec
 from warfence.core.batch import BatchLayout
 from warfence.core.modes import ForwardMode
 from warfence.core.program import ForwardProgram, Stage
-
-if TYPE_CHECKING:
-    from warfence.serve.model.weights import Weights
+from warfence.serve.model.weights import Weights
 
 Stages = tuple[Stage, ...]
 
