@@ -12,12 +12,20 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from warfence.core.backend import FORWARD, ArraySpec, Capabilities, Marker
-from warfence.core.batch import Batch
-from warfence.core.errors import InputError, StageError
-from warfence.core.gates import HostGates
-from warfence.core.modes import Region
-from warfence.core.program import START, ForwardProgram, Gated
+from warfence import (
+    FORWARD,
+    START,
+    ArraySpec,
+    Batch,
+    Capabilities,
+    ForwardProgram,
+    HostGates,
+    InputError,
+    Marker,
+    Region,
+    StageError,
+)
+from warfence.core.program import Gated
 from warfence.host.lanes import HostEvent, WorkerLane
 from warfence.host.stage_calls import bind
 from warfence.parity.kernels import KERNELS, Array

@@ -4,6 +4,7 @@ This package is the neutral half: it imports neither PyTorch nor JAX. `warfence.
 `warfence.core`; it is imported when it is first asked for, so that `import warfence` costs nothing.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,14 +14,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    from warfence import core
-
-    if name in core.__all__:
-        return getattr(core, name)
+    if not name.startswith("_") and name != "core":
+        core = import_module("warfence.core")
+        if name in core.__all__:
+            return getattr(core, name)
     raise AttributeError(f"module 'warfence' has no attribute '{name}'; its public names are those of warfence.core")
 
 
 def __dir__() -> list[str]:
-    from warfence import core
-
-    return ["__version__", *core.__all__]
+    return ["__version__", *import_module("warfence.core").__all__]
