@@ -10,7 +10,8 @@ from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "mini_fence.py"
+ROOT = Path(__file__).parents[1]
+SCRIPT = ROOT / "mini_fence.py"
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +61,32 @@ def test_a_marker_in_front_of_the_read_is_caught_by_the_text(mini: ModuleType) -
     landed, text = mini.step("page_table", "load_batch", "in_graph", hold="load_batch")
     assert landed, "the marker is reached before the read"
     assert text == " barked."
+
+
+def run(name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(ROOT / name)], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_the_twin_on_jax() -> None:
+    pytest.importorskip("jax")
+    whole, cut, aliased = run("mini_fence_jax.py").stdout.splitlines()
+    assert whole.endswith("the cat slept")
+    assert cut.endswith("the cat slept")
+    assert aliased.endswith("the cat barks"), "nothing holds a write to aliased memory"
+
+
+@pytest.mark.slow
+def test_the_twin_on_cuda_says_what_it_needs() -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device: the test below runs it")
+    assert "needs a CUDA device" in run("mini_fence_cuda.py").stderr
+
+
+@pytest.mark.gpu
+def test_the_twin_on_cuda() -> None:
+    none, whole, ticket = run("mini_fence_cuda.py").stdout.splitlines()
+    assert none.endswith("the cat barks")
+    assert whole.endswith("the cat slept")
+    assert ticket.endswith("the cat slept")
