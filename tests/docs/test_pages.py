@@ -38,7 +38,7 @@ SCENARIOS = [text for _, text in blocks("text") if text.startswith("scenario ")]
 
 def test_there_is_something_to_check() -> None:
     assert len(COMMANDS) > 30
-    assert len(LESSONS) == 10
+    assert len(LESSONS) == 11
     assert PYTHON
     assert SCENARIOS
 
