@@ -68,6 +68,21 @@ def test_an_import_inside_a_function_is_no_import_of_the_module(tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []])
+def test_the_list_of_commands_imports_none_of_them_and_no_numpy(arguments: list[str]) -> None:
+    script = (
+        "import json, sys\n"
+        "from warfence.cli import main\n"
+        "status = main(json.loads(sys.argv[1]))\n"
+        "loaded = sorted(n for n in sys.modules if n.split('.')[0] in ('warfence', 'numpy') and '.' in n)\n"
+        "sys.exit(status or (None if loaded == ['warfence.cli', 'warfence.cli.app', 'warfence.cli.lazy'] else loaded))\n"
+    )
+    command = [sys.executable, "-c", script, json.dumps(arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["doctor", "--help"], ["--version"]])
 def test_the_command_line_answers_without_a_framework(arguments: list[str]) -> None:
     script = (

@@ -13,11 +13,12 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from warfence.cli.app import build_app
+from warfence.cli.lazy import commands_of
 
 
 def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Each command with its full name, groups before their members."""
-    for name, command in group.commands.items():
+    for name, command in commands_of(group).items():
         yield f"{path} {name}", command
         if hasattr(command, "commands"):
             yield from commands(command, f"{path} {name}")

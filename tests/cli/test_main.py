@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from warfence import __version__
 from warfence.cli import app, main
 from warfence.cli.exits import CheckFailed, Interrupted
+from warfence.cli.lazy import commands_of
 from warfence.core.errors import FenceError, InputError, StageError
 
 
@@ -100,6 +102,18 @@ def test_json_is_one_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 def test_wrong_usage_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert capsys.readouterr().err.replace("argument (", "argument(s) (") == message
+
+
+def test_the_list_says_of_each_command_what_the_command_says_of_itself() -> None:
+    said = {name: command.help for name, command in commands_of(typer.main.get_command(app.build_app())).items()}
+    assert {name: " ".join(text.split("\n\n")[0].split()) for name, text in said.items()} == app.COMMANDS
+
+
+def test_help_of_a_command_is_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backends", "-h"]) == 0
+    out = capsys.readouterr().out
+    assert "warfence backends [OPTIONS] COMMAND" in out
+    assert "Say which methods of a backend are still to write." in out
 
 
 def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ import pytest
 import typer.main
 
 from warfence.cli.app import build_app
+from warfence.cli.lazy import commands_of
 from warfence.races.scenarios.explore import explore
 from warfence.races.scenarios.parse import parse
 
@@ -47,7 +48,7 @@ def test_there_is_something_to_check() -> None:
 def test_every_command_on_a_page_has_the_options_that_it_shows(line: str) -> None:
     command, words = APP, shlex.split(line)
     while words and hasattr(command, "commands") and words[0] in command.commands:
-        command = command.commands[words.pop(0)]
+        command = commands_of(command)[words.pop(0)]
     known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help"}
     assert {word for word in words if word.startswith("--")} <= known
     assert words != [line.split()[0], *words[1:]], f"no command of that name: {line}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from warfence.cli.exits import BAD_INPUT, DONE, FAILED, INTERRUPTED, CheckFailed, Interrupted
-from warfence.core.errors import InputError, StageError
+CTRL_C = 130  # what typer returns for it, without a word
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -14,36 +13,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Each of these but the first is one line on stderr without a traceback; any other exception is a bug and keeps it.
     """
-    import typer
-
     from warfence.cli.app import build_app
 
-    # Older typers use click's class, newer ones bring their own: only this way is it the same one.
-    usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         code = build_app()(args=None if argv is None else list(argv), prog_name="warfence", standalone_mode=False)
-    except InputError as bad:
-        return _end(BAD_INPUT, f"error: {bad}")
-    except usage_error as wrong:
-        command = getattr(getattr(wrong, "ctx", None), "command_path", "warfence")
-        return _end(BAD_INPUT, f"error: {_sentence(wrong)}; see {command} --help")
-    except (CheckFailed, StageError) as failed:
-        return _end(FAILED, f"error: {failed}")
-    except Interrupted as kept:
-        return _end(INTERRUPTED, f"interrupted: {kept}")
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    if code == INTERRUPTED:
-        return _end(INTERRUPTED, "interrupted")
-    return code if isinstance(code, int) else DONE
+        if code == CTRL_C:
+            raise KeyboardInterrupt
+    except (Exception, KeyboardInterrupt) as ended:
+        from warfence.cli.exits import how_it_ends  # the heart comes with it, which help can do without
 
-
-def _end(code: int, line: str) -> int:
-    print(" ".join(line.split()), file=sys.stderr)
-    return code
-
-
-def _sentence(wrong: BaseException) -> str:
-    """A usage error of the option parser, without its full stop: more follows."""
-    message: str = wrong.format_message() if hasattr(wrong, "format_message") else str(wrong)
-    return message.rstrip(". ")
+        code, line = how_it_ends(ended)
+        print(" ".join(line.split()), file=sys.stderr)
+    return code if isinstance(code, int) else 0

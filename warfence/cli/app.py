@@ -1,4 +1,4 @@
-"""The typer application: one file a command. A command file imports its machinery inside the command."""
+"""The typer application. Command NAME is `warfence.cli.NAME.NAME`, imported when it is called or asked for its help."""
 
 from __future__ import annotations
 
@@ -7,50 +7,38 @@ from typing import Annotated
 import typer
 
 from warfence import __version__
+from warfence.cli.lazy import lazy_group
+
+# In the order of the list; the line is the first sentence of what the command says of itself.
+COMMANDS = {
+    "demo": "Serve the same prompts on torch and on jax, compare the texts, then see what goes wrong without the fence.",
+    "serve": "Serve prompts and show the texts as they come, then what the fence did.",
+    "trace": "Run a few steps of the shipped model and show what ran when: lanes, stages, waits, writes, the read boundary.",
+    "parity": "Measure where each backend lets a table write land, cell by cell, and compare; then hold each to the laws.",
+    "report": "Write one HTML page that needs no network: press a cell and read where its reads end and its write lands.",
+    "boundary": "Show the stages of one forward, its read boundary, and where each backend lets a table write land.",
+    "audit": "Compare the declared, the found and the measured read boundary of every mode and attention backend.",
+    "check": "Find races, never-recorded waits, stale tickets and over-fencing in an event log, by happens-before.",
+    "explore": "Find every interleaving of a scenario that goes wrong, with a witness and the smallest wait that repairs it.",
+    "replay": "Force a scenario's worst order on real lanes: bad ones spoil real values, right ones stay intact.",
+    "sweep": "Judge families of scenarios by arithmetic, explorer, checker and real lanes, and shrink what two of them "
+    "differ about.",
+    "bench": "Measure a step behind every strategy of fencing, interleaved in one run: A B C, A B C, ...",
+    "explain": "Say where a launch publishes its read-done ticket, and by which rule. Compares all rule sets.",
+    "doctor": "Report versions, devices, what is missing, and environment variables that hide or change races.",
+    "backends": "List the registered backends with their devices and capabilities.",
+}
 
 
 def build_app() -> typer.Typer:
-    """Put the commands together. Nothing here imports a framework: `warfence --help` stays quick."""
-    from warfence.cli.audit import audit
-    from warfence.cli.backends_new import backends_group
-    from warfence.cli.bench import bench
-    from warfence.cli.boundary import boundary
-    from warfence.cli.check import check
-    from warfence.cli.demo import demo
-    from warfence.cli.doctor import doctor
-    from warfence.cli.explain import explain
-    from warfence.cli.explore import explore
-    from warfence.cli.parity import parity
-    from warfence.cli.replay import replay
-    from warfence.cli.report import report
-    from warfence.cli.serve import serve
-    from warfence.cli.sweep import sweep
-    from warfence.cli.trace import trace
-
+    """The application with the commands' names; `warfence --help` imports none of them, and stays quick."""
     app = typer.Typer(
+        cls=lazy_group("warfence.cli", COMMANDS),
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(root)
-    for command in (
-        demo,
-        serve,
-        trace,
-        parity,
-        report,
-        boundary,
-        audit,
-        check,
-        explore,
-        replay,
-        sweep,
-        bench,
-        explain,
-        doctor,
-    ):
-        app.command()(command)
-    app.add_typer(backends_group())
     return app
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import track
 
-from warfence.cli.output import JsonFlag
+from warfence.cli.contenders import contenders
+from warfence.cli.exits import CheckFailed
+from warfence.cli.output import JsonFlag, print_json, print_table, prose, say, screens
 from warfence.core.attention import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rich.console import Console
-
-    from warfence.parity.audit.audit import Audited
-    from warfence.parity.rig import Rig
+from warfence.parity.audit.audit import Audited, audit_cell, cells
+from warfence.parity.cells import mode_cases
+from warfence.parity.rig import Rig
+from warfence.parity.selection import choose
+from warfence.parity.small import small_model
 
 
 def audit(
@@ -44,17 +46,6 @@ def audit(
 
     Exit status: 0 all equal, 1 a declaration is wrong, with the stage that reads late and its code, 2 bad input.
     """
-    from rich.progress import track
-
-    from warfence.cli.contenders import contenders
-    from warfence.cli.exits import CheckFailed
-    from warfence.cli.output import print_json, screens
-    from warfence.parity.audit.audit import audit_cell, cells
-    from warfence.parity.cells import mode_cases
-    from warfence.parity.rig import Rig
-    from warfence.parity.selection import choose
-    from warfence.parity.small import small_model
-
     modes = choose("mode", mode or [], {case.name: case for case in mode_cases()})
     wanted = cells(modes, choose("attention backend", attention or [], KINDS))
     console, progress = screens(as_json)
@@ -81,8 +72,6 @@ def audit(
 
 
 def _print(console: Console, results: list[Audited], rigs: Mapping[str, Rig]) -> None:
-    from warfence.cli.output import print_table, prose, say
-
     def row(result: Audited) -> list[str]:
         seen = [_seen(result, name) for name in rigs]
         return [result.mode, result.attention, result.ends, result.policy, result.boundary, *seen]

@@ -7,20 +7,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from warfence.bench.cases import AXES
+from warfence.bench import document as documents
+from warfence.bench import presets, served
+from warfence.bench.cases import AXES, cases
+from warfence.bench.compare import changes, differences, missing
+from warfence.bench.group import LEAST_STEPS, QUICK, Effort, Open, chosen
+from warfence.bench.plots import check_plots, draw
 from warfence.bench.presets import PRESETS
+from warfence.bench.run import Found, Plan, run
 from warfence.bench.strategies import NAMES
-from warfence.cli.output import JsonFlag
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.bench.group import Effort, Open
-    from warfence.bench.run import Plan
+from warfence.cli import environment, survey
+from warfence.cli.bench_view import print_changes, print_results, watching
+from warfence.cli.contenders import contenders
+from warfence.cli.exits import CheckFailed, Interrupted
+from warfence.cli.output import JsonFlag, print_json, say, screens
+from warfence.core.errors import InputError
+from warfence.serve.jobs.options import check_out
+from warfence.serve.jobs.start import open_backend
+from warfence.serve.jobs.workload import at_least
 
 WHAT, OUT = "What is measured", "What is written"
 
@@ -77,13 +86,7 @@ def bench(
     A step is table writes on the schedule lane, a decoding forward, the barrier, and the result of the launch before. Every
     result is compared with the serial loop's. Shown are medians and quartiles over the blocks.
     """
-    from warfence.bench.document import read_document
-    from warfence.bench.plots import check_plots
-    from warfence.cli.exits import Interrupted
-    from warfence.cli.output import print_json, screens
-    from warfence.serve.jobs.options import check_out
-
-    old = read_document(compare) if compare is not None else None
+    old = documents.read_document(compare) if compare is not None else None
     if out is not None:
         check_out(out)
     if plots is not None:
@@ -91,7 +94,7 @@ def bench(
     console, bars = screens(as_json)
     stopped: BaseException | None = None
     if read is not None:
-        made = read_document(read)
+        made = documents.read_document(read)
     else:
         effort = _effort(quick, steps, rounds)
         plan = _plan(backend or [], device, quick, axis or [], forward or [], strategy or [], effort, trace)
@@ -108,33 +111,23 @@ def bench(
 
 def _measure(plan: Plan, bars: Console) -> tuple[dict[str, Any], BaseException | None]:
     """The document, and what ended the run early: what was measured until then is kept."""
-    from warfence.bench.document import document, environment
-    from warfence.bench.run import Found, run
-    from warfence.cli.bench_view import watching
-
     found, stopped = Found(), None
     try:
         with watching(bars) as watch:
             run(plan, watch, found)
     except (Exception, KeyboardInterrupt) as early:
         stopped = early
-    return document(environment(*_surroundings(plan)), plan.effort, found.cases, found.served), stopped
+    about = documents.environment(*_surroundings(plan))
+    return documents.document(about, plan.effort, found.cases, found.served), stopped
 
 
 def _show(made: Mapping[str, Any], old: Mapping[str, Any] | None, console: Console) -> None:
-    from warfence.bench.compare import changes, differences, missing
-    from warfence.bench.document import results_of
-    from warfence.cli.bench_view import print_changes, print_results
-
-    print_results(console, *results_of(made))
+    print_results(console, *documents.results_of(made))
     if old is not None:
         print_changes(console, changes(old, made), differences(old, made), missing(old, made))
 
 
 def _effort(quick: bool, steps: int | None, rounds: int | None) -> Effort:
-    from warfence.bench.group import LEAST_STEPS, QUICK, Effort
-    from warfence.serve.jobs.workload import at_least
-
     at_least("--steps", steps, LEAST_STEPS)
     at_least("--rounds", rounds, 1)
     base = QUICK if quick else Effort()
@@ -146,14 +139,6 @@ def _plan(
     effort: Effort, trace: Path | None,
 ) -> Plan:  # fmt: skip
     """Everything that can be refused is refused here, before anything is compiled."""
-    from warfence.bench import presets, served
-    from warfence.bench.cases import cases
-    from warfence.bench.group import chosen
-    from warfence.bench.run import Plan
-    from warfence.cli.contenders import contenders
-    from warfence.core.errors import InputError
-    from warfence.serve.jobs.start import open_backend
-
     if device not in presets.DEFAULTS:
         raise InputError(f"--device is '{device}'; choose one of: {', '.join(presets.DEFAULTS)}")
     if quick and not forwards:
@@ -170,8 +155,6 @@ def _plan(
 
 def _surroundings(plan: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The devices, and the variables in the environment that move races."""
-    from warfence.cli import environment, survey
-
     variables = {str(found["name"]): found["value"] for found in environment.survey() if found["value"] is not None}
     if plan.device == "cpu":
         return [], variables
@@ -180,16 +163,11 @@ def _surroundings(plan: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 
 def _write(made: Mapping[str, Any], out: Path | None, plots: Path | None, console: Console) -> None:
-    from warfence.bench.document import results_of
-    from warfence.bench.plots import draw
-    from warfence.cli.exits import CheckFailed
-    from warfence.cli.output import say
-
     try:
         if out is not None:
             out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
             say(console, f"Written: {out}")
-        cases, _ = results_of(made)
+        cases, _ = documents.results_of(made)
         for path in draw(cases, made["environment"], plots) if plots is not None else ():
             say(console, f"Written: {path}")
     except OSError as cause:

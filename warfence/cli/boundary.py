@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from warfence.cli.output import JsonFlag
+from warfence.cli.contenders import contenders
+from warfence.cli.exits import CheckFailed
+from warfence.cli.output import JsonFlag, print_json, prose, say, screens
+from warfence.cli.rule_sets import OURS, rule_set
 from warfence.core.attention import KINDS
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.core.program import ForwardProgram, Stage
-    from warfence.parity.cells import Cell
-    from warfence.parity.matrix import CellResult
-    from warfence.parity.rig import MakeBackend, Rig
-    from warfence.parity.small import SmallModel
+from warfence.core.errors import InputError
+from warfence.core.modes import Region, WarReadDonePolicy
+from warfence.core.policy import RULE_SETS
+from warfence.core.program import ForwardProgram, Stage
+from warfence.parity.cells import BATCHES, DONATION, FENCES, Cell, mode_cases
+from warfence.parity.honesty import what_failed
+from warfence.parity.matrix import CellResult, run_cell
+from warfence.parity.probe import END
+from warfence.parity.report import in_full, verdicts
+from warfence.parity.rig import MakeBackend, Rig, program_of
+from warfence.parity.selection import choose
+from warfence.parity.small import SmallModel, small_model
 
 
 def boundary(
@@ -55,17 +64,6 @@ def boundary(
 
     Exits with 1 when that is not where the rules put it, or before the boundary (UNSOUND).
     """
-    from warfence.cli.contenders import contenders
-    from warfence.cli.exits import CheckFailed
-    from warfence.cli.output import print_json, say, screens
-    from warfence.cli.rule_sets import OURS, rule_set
-    from warfence.core.modes import WarReadDonePolicy
-    from warfence.core.policy import RULE_SETS
-    from warfence.parity.matrix import run_cell
-    from warfence.parity.report import verdicts
-    from warfence.parity.rig import program_of
-    from warfence.parity.small import small_model
-
     cell, small, chosen = _cell(mode, attention, fence, not no_marker, batch), small_model(), RULE_SETS[rule_set(rules)]
     program, plan = program_of(cell, small.config, chosen)
     declared = plan.marker_stage(cell.mode.mode)
@@ -96,11 +94,6 @@ def boundary(
 
 def _start(name: str, make: MakeBackend, small: SmallModel) -> Rig:
     """A rig of the backend. CheckFailed, in a sentence, where a backend of somebody else does not start."""
-    from warfence.cli.exits import CheckFailed
-    from warfence.core.errors import InputError
-    from warfence.parity.honesty import what_failed
-    from warfence.parity.rig import Rig
-
     try:
         return Rig(make(), small)
     except InputError:
@@ -111,10 +104,6 @@ def _start(name: str, make: MakeBackend, small: SmallModel) -> Rig:
 
 def _cell(mode: str, attention: str, fence: str, marker: bool, batch: int) -> Cell:
     """The cell that is asked for; InputError with the nearest names, or the sizes that there are."""
-    from warfence.core.errors import InputError
-    from warfence.parity.cells import BATCHES, FENCES, Cell, mode_cases
-    from warfence.parity.selection import choose
-
     cases = {case.name: case for case in mode_cases()}
     (case,), (kind,) = choose("mode", [mode], cases), choose("attention backend", [attention], KINDS)
     (chosen,) = choose("fence", [fence], FENCES)
@@ -125,10 +114,6 @@ def _cell(mode: str, attention: str, fence: str, marker: bool, batch: int) -> Ce
 
 def _marker_stage(program: ForwardProgram, name: str) -> str:
     """The replay stage of that name: a marker stands in the captured part."""
-    from warfence.core.errors import InputError
-    from warfence.core.modes import Region
-    from warfence.parity.selection import choose
-
     (stage,) = choose("stage", [name], [s.name for s in program.stages])
     replay = [s.name for s in program.region(Region.REPLAY)]
     if stage not in replay:
@@ -141,14 +126,6 @@ def _stage(stage: Stage) -> dict[str, Any]:
 
 
 def _print(console: Console, program: ForwardProgram, result: CellResult, marker: str | None, policy: str) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from warfence.cli.output import prose, say
-    from warfence.parity.cells import DONATION
-    from warfence.parity.probe import END
-    from warfence.parity.report import in_full
-
     first, *others = in_full(result)
     say(console, result.cell.name)
     unfenced = "No barrier here: only the runtime's own hold, a donation, orders the write."
@@ -170,8 +147,6 @@ def _print(console: Console, program: ForwardProgram, result: CellResult, marker
 
 def _marks(stage: str, result: CellResult, marker: str | None) -> list[str]:
     """What is to be said of the moment right after this stage."""
-    from warfence.parity.cells import DONATION
-
     releases = {name: release for name, release in result.release.items() if release is not None}
     opened = [n for n, r in releases.items() if r.opened == stage and result.cell.fence != DONATION]
     landed = [n for n, r in releases.items() if r.landed == stage]

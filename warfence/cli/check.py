@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from warfence.cli.exits import DONE, FAILED
 from warfence.cli.output import JsonFlag, print_json, say, screen
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.races.check.report import Report
+from warfence.races.check.log_file import read_log
+from warfence.races.check.report import Report
+from warfence.races.check.report import check as check_log
 
 
 def check(
@@ -24,9 +23,6 @@ def check(
 
     Exit status: 0 clean, 1 findings, 2 no readable log.
     """
-    from warfence.races.check.log_file import read_log
-    from warfence.races.check.report import check as check_log
-
     report = check_log(read_log(log))
     if as_json:
         print_json(report.document())

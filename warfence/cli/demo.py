@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
+from warfence.cli.exits import CheckFailed
 from warfence.cli.output import JsonFlag, print_json, prose, say, screens
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.serve.jobs.divergence import Difference
-    from warfence.serve.jobs.job import Job
-    from warfence.serve.jobs.session import Outcome
+from warfence.cli.summary import print_beside, print_summary
+from warfence.cli.text import printable, tail
+from warfence.cli.view import watch
+from warfence.serve.jobs.demo import installed, jobs, missing, without_fence
+from warfence.serve.jobs.divergence import Difference, differences, split
+from warfence.serve.jobs.hazard import compare
+from warfence.serve.jobs.job import Job
+from warfence.serve.jobs.report import run_report
+from warfence.serve.jobs.session import Outcome, session
 
 SHOWN = 3  # texts a backend
 
@@ -40,11 +44,6 @@ def demo(
 
     Exits with 1 when the backends choose different tokens and it was no near tie.
     """
-    from warfence.cli.exits import CheckFailed
-    from warfence.serve.jobs.demo import installed, jobs, missing
-    from warfence.serve.jobs.divergence import differences, split
-    from warfence.serve.jobs.report import run_report
-
     # Before jax is imported: on a machine with a GPU it would take most of the memory, which torch may need.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     start = time.perf_counter()
@@ -76,10 +75,6 @@ def demo(
 
 def _fenced(console: Console, bars: Console, job: Job, name: str) -> Outcome:
     """One backend with the fence, and the first texts that it wrote."""
-    from warfence.cli.text import printable, tail
-    from warfence.cli.view import watch
-    from warfence.serve.jobs.session import session
-
     say(console, f"{len(job.workload.entries)} prompts on {name}, with the fence. The first {SHOWN} texts:")
     with watch(job, bars, name, show_texts=False) as watcher, session(job, watcher) as warm:
         outcome = warm.serve(job.workload.requests())
@@ -91,8 +86,6 @@ def _fenced(console: Console, bars: Console, job: Job, name: str) -> Outcome:
 
 
 def _summary(console: Console, reports: Mapping[str, Mapping[str, Any]]) -> None:
-    from warfence.cli.summary import print_summary
-
     print_summary(console, *reports.values(), title="What happened", facts=FACTS)
 
 
@@ -114,12 +107,6 @@ def _compared(
 
 def _unfenced(console: Console, bars: Console, prepared: Mapping[str, Job], fenced: Outcome) -> dict[str, Any]:
     """The first backend again without its fence, compared with its own fenced texts."""
-    from warfence.cli.summary import print_beside
-    from warfence.cli.view import watch
-    from warfence.serve.jobs.demo import without_fence
-    from warfence.serve.jobs.hazard import compare
-    from warfence.serve.jobs.session import session
-
     name, job = next((name, without_fence(job)) for name, job in prepared.items())
     say(console, f"The same prompts on {name}, with the fence off.")
     prose(console, UNFENCED)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from warfence.cli.output import JsonFlag, print_json, print_table, prose, say, screen
-from warfence.core.attention import KINDS
+from warfence.cli.rule_sets import COLUMNS, OURS, Difference, LaunchCase, differences, folded, launch_cases, rule_set
+from warfence.core.attention import KINDS, make_attention
+from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.cli.rule_sets import Difference, LaunchCase
-    from warfence.core.policy import Decision
+from warfence.core.policy import RULE_SETS, Decision, decide
+from warfence.serve.spec import get
 
 WIDTH = 140  # of the table of differences where nothing limits it
 LEGEND = """\
@@ -40,12 +39,6 @@ def explain(
 
     --differences needs none of the other options but --rules and --prefill.
     """
-    from warfence.cli.rule_sets import LaunchCase, rule_set
-    from warfence.core.attention import make_attention
-    from warfence.core.errors import InputError
-    from warfence.core.policy import RULE_SETS, decide
-    from warfence.serve.spec import get
-
     rule_set(rules)
     if differences:
         _differences(rules, prefill, as_json)
@@ -64,8 +57,6 @@ def explain(
 
 def _print(console: Console, case: LaunchCase, rules: str, answers: dict[str, Decision]) -> None:
     """The launch, the rules up to the one that fires, and what the other sets answer."""
-    from warfence.core.policy import RULE_SETS
-
     chosen, spec = answers[rules], case.algorithm.name
     say(
         console,
@@ -105,9 +96,6 @@ def _answer(case: LaunchCase, answer: Decision) -> dict[str, Any]:
 
 def _differences(rules: str, prefill: bool, as_json: bool) -> None:
     """One table for the rule set, or for each historical one when ours is chosen: it differs from itself nowhere."""
-    from warfence.cli.rule_sets import OURS, differences
-    from warfence.core.policy import RULE_SETS
-
     chosen = [rules] if rules != OURS else [name for name in RULE_SETS if name != OURS]
     found = {name: differences(name, prefill) for name in chosen}
     if as_json:
@@ -118,8 +106,6 @@ def _differences(rules: str, prefill: bool, as_json: bool) -> None:
 
 
 def _print_differences(name: str, found: list[Difference]) -> None:
-    from warfence.cli.rule_sets import COLUMNS, folded, launch_cases
-
     unsound = sum(one.verdict == "UNSOUND" for one in found)
     title = f"Rules '{name}': {len(found)} of {len(launch_cases())} launches differ, {unsound} unsound"
     console = screen()

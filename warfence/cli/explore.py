@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from warfence.cli.exits import DONE, FAILED
 from warfence.cli.output import JsonFlag, print_json, print_table, say, screen
 from warfence.core.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.races.scenarios.explore import Outcome
-    from warfence.races.scenarios.repair import Repaired
+from warfence.races.scenarios.explore import Outcome
+from warfence.races.scenarios.explore import explore as explore_one
+from warfence.races.scenarios.library import catalogue as all_scenarios
+from warfence.races.scenarios.library import find
+from warfence.races.scenarios.pages import write_pages
+from warfence.races.scenarios.parse import read
+from warfence.races.scenarios.repair import Repaired, repair
+from warfence.races.scenarios.report import document, headline, interleaving, sentences
+from warfence.races.scenarios.text import text as normal
 
 
 def explore(
@@ -33,15 +37,6 @@ def explore(
 
     Exit status: 0 every verdict is as expected, 1 one is not, 2 a scenario that cannot be read.
     """
-    from warfence.races.scenarios.explore import explore as explore_one
-    from warfence.races.scenarios.library import catalogue as all_scenarios
-    from warfence.races.scenarios.library import find
-    from warfence.races.scenarios.pages import write_pages
-    from warfence.races.scenarios.parse import read
-    from warfence.races.scenarios.repair import repair
-    from warfence.races.scenarios.report import document
-    from warfence.races.scenarios.text import text as normal
-
     if bool(file) == catalogue:
         raise InputError(f"{'a file and' if file else 'neither a file nor'} --catalogue; give one of the two")
     if pages and not catalogue:
@@ -114,8 +109,6 @@ def _print_all(console: Console, outcomes: list[Outcome], repairs: list[Repaired
 
 
 def _print_one(console: Console, outcome: Outcome, repaired: Repaired | None) -> None:
-    from warfence.races.scenarios.report import headline, interleaving, sentences
-
     say(console, headline(outcome))
     say(console, f"{outcome.scenario.title} ({outcome.scenario.source})")
     lanes, rows = interleaving(outcome)

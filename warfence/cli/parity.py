@@ -7,18 +7,29 @@ import os
 import platform
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
+from warfence import __version__
+from warfence.cli import packages, survey
+from warfence.cli.contenders import contenders, missing
+from warfence.cli.exits import CheckFailed
+from warfence.cli.output import print_json, say, screens
+from warfence.cli.parity_view import print_report, summary, watching
+from warfence.cli.trace import write_timelines
 from warfence.core.attention import KINDS
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.parity.cells import Cell
-    from warfence.parity.report import Report
-    from warfence.parity.suite import Plan
+from warfence.core.errors import InputError, WarfenceError
+from warfence.parity.cells import BATCHES, Cell, matrix, mode_cases
+from warfence.parity.junit import junit
+from warfence.parity.report import Report
+from warfence.parity.selection import choose, read_selection
+from warfence.parity.small import small_model
+from warfence.parity.suite import Plan, run_suite
+from warfence.show.report.contents import Contents
+from warfence.show.report.page import page
+from warfence.show.timeline.trial import first_fine, trace_trial
 
 WHAT, OUT = "What is run", "What is written"
 
@@ -77,14 +88,6 @@ def parity(
 
     Exits with 0 when all is as the rules say and equal, with 1 when a cell, a law or a mutant is not.
     """
-    from warfence.cli.contenders import contenders, missing
-    from warfence.cli.exits import CheckFailed
-    from warfence.cli.output import print_json, say, screens
-    from warfence.cli.parity_view import print_report, summary, watching
-    from warfence.parity.selection import read_selection
-    from warfence.parity.suite import Plan, run_suite
-    from warfence.show.timeline.trial import first_fine
-
     outputs = {"--json": None if as_json in (None, "-") else Path(str(as_json)), "--junit": junit, "--html": html}
     for option, path in (*outputs.items(), ("--timeline", timeline)):
         _check_writable(option, path)
@@ -115,9 +118,6 @@ def parity(
 
 def _cells(modes: list[str], attentions: list[str], quick: bool) -> list[Any]:
     """The cells of these modes (a forward mode stands for all of its cases) and attention backends."""
-    from warfence.parity.cells import BATCHES, matrix, mode_cases
-    from warfence.parity.selection import choose
-
     known = dict.fromkeys([*(case.mode.value for case in mode_cases()), *(case.name for case in mode_cases())])
     chosen = matrix(choose("mode", modes, known), choose("attention backend", attentions, KINDS))
     return [cell for cell in chosen if not quick or cell.batch == BATCHES[0]]
@@ -125,15 +125,11 @@ def _cells(modes: list[str], attentions: list[str], quick: bool) -> list[Any]:
 
 def _check_writable(option: str, path: Path | None) -> None:
     """InputError now, and not after a minute of work, when the file cannot be written."""
-    from warfence.core.errors import InputError
-
     if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
         raise InputError(f"{option} '{path}' cannot be written; give a file in a directory that exists and is writable")
 
 
 def _write(option: str, path: Path, report: Report, write: Callable[[Path, Report], None]) -> None:
-    from warfence.cli.exits import CheckFailed
-
     try:
         write(path, report)
     except OSError as cause:
@@ -142,12 +138,6 @@ def _write(option: str, path: Path, report: Report, write: Callable[[Path, Repor
 
 def _write_trials(console: Console, path: Path, plan: Plan, cell: Cell) -> None:
     """One trial of the cell on each backend. A backend that cannot tell its times, or fails, is left out and said so."""
-    from warfence.cli.output import say
-    from warfence.cli.trace import write_timelines
-    from warfence.core.errors import WarfenceError
-    from warfence.parity.small import small_model
-    from warfence.show.timeline.trial import trace_trial
-
     made, small = [], small_model()
     for name, contender in plan.contenders.items():
         try:
@@ -163,30 +153,20 @@ def _write_json(path: Path, report: Report) -> None:
 
 
 def _write_junit(path: Path, report: Report) -> None:
-    from warfence.parity.junit import junit
-
     junit(report).write(path, encoding="utf-8", xml_declaration=True)
 
 
 def _write_html(path: Path, report: Report) -> None:
-    from warfence.show.report.contents import Contents
-    from warfence.show.report.page import page
-
     path.write_text(page(Contents(report)), encoding="utf-8")
 
 
 def _versions() -> dict[str, str]:
-    from warfence import __version__
-    from warfence.cli import packages
-
     found = {p.name: p.version for p in packages.survey() if p.version and p.extra in ("core", "torch", "jax", "cuda")}
     return {"warfence": __version__, "python": platform.python_version(), **found}
 
 
 def _devices(names: set[str]) -> list[dict[str, Any]]:
     """The CPU, and what the frameworks say of any other device that the run was on."""
-    from warfence.cli import survey
-
     host = {"framework": "host", "platform": "cpu", "name": f"{platform.machine()}, {os.cpu_count()} cores"}
     if names <= {"cpu", "None"}:
         return [host]

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import track
 
+from warfence.cli.contenders import BEFORE_IMPORT
 from warfence.cli.exits import DONE, FAILED
+from warfence.cli.explore import set_values
 from warfence.cli.output import JsonFlag, print_json, print_table, say, screens
+from warfence.cli.trace import check_file, write_timelines
 from warfence.core.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.races.replay.verdicts import Replayed
+from warfence.races.replay.registry import installed, machines
+from warfence.races.replay.timeline import timeline
+from warfence.races.replay.values import place
+from warfence.races.replay.verdicts import Replayed, replay_fixed
+from warfence.races.replay.verdicts import replay as replay_one
+from warfence.races.scenarios.library import catalogue as all_scenarios
+from warfence.races.scenarios.library import find
+from warfence.races.scenarios.parse import read
 
 
 def replay(
@@ -42,18 +50,6 @@ def replay(
 
     Exit status: 0 all as expected and as explored, 1 something is not, 2 bad input.
     """
-    from rich.progress import track
-
-    from warfence.cli.contenders import BEFORE_IMPORT
-    from warfence.cli.explore import set_values
-    from warfence.cli.trace import check_file
-    from warfence.races.replay.registry import installed, machines
-    from warfence.races.replay.verdicts import replay as replay_one
-    from warfence.races.replay.verdicts import replay_fixed
-    from warfence.races.scenarios.library import catalogue as all_scenarios
-    from warfence.races.scenarios.library import find
-    from warfence.races.scenarios.parse import read
-
     if bool(file) == catalogue:
         raise InputError(f"{'a file and' if file else 'neither a file nor'} --catalogue; give one of the two")
     if timeline is not None and catalogue:
@@ -89,9 +85,6 @@ def replay(
 
 def _write(path: Path, results: list[Replayed]) -> None:
     """The timelines of what was run; InputError where nothing was."""
-    from warfence.cli.trace import write_timelines
-    from warfence.races.replay.timeline import timeline
-
     made = [timeline(f"{one.id} on {one.machine}", one.worst.attempt, one.worst.times) for one in results if one.shown]
     if not made:
         raise InputError("--timeline: nothing was run, so there is nothing to write")
@@ -130,8 +123,6 @@ def _print_all(console: Console, results: list[Replayed], names: list[str]) -> N
 
 
 def _print_one(console: Console, one: Replayed) -> None:
-    from warfence.races.replay.values import place
-
     if one.lacks:
         say(console, f"{one.id} on {one.machine}: not expressed: {one.lacks}")
         return

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from warfence.parity.cells import Cell
-    from warfence.parity.report import Report
-    from warfence.parity.suite import Contender, Watch
-    from warfence.show.report.contents import Contents
+from warfence.bench.document import environment
+from warfence.cli import survey
+from warfence.cli.contenders import contenders, missing
+from warfence.cli.environment import survey as variables
+from warfence.cli.exits import CheckFailed
+from warfence.cli.output import say, screen
+from warfence.cli.parity_view import summary, watching
+from warfence.core.errors import InputError
+from warfence.parity.cells import BATCHES, Cell, matrix
+from warfence.parity.report import Report
+from warfence.parity.selection import read_selection
+from warfence.parity.suite import Contender, Plan, Watch, run_suite
+from warfence.races.scenarios.groups import groups
+from warfence.show.report.contents import Contents
+from warfence.show.report.figures import read_bench
+from warfence.show.report.page import page
+from warfence.show.report.saved import read_parity
+from warfence.show.report.timelines import step_picture
 
 QUICK = {"decode": ("snapshot", "captured", "live"), "extend+switch": ("snapshot",)}
 
@@ -50,14 +62,6 @@ def report(
     Without --quick and --parity all cells, laws and mutants are run, which takes some minutes. Exits with 1 when something is
     not in order; the page is written then, too. On bad input nothing is written.
     """
-    from warfence.cli.contenders import contenders, missing
-    from warfence.cli.exits import CheckFailed
-    from warfence.cli.output import say, screen
-    from warfence.cli.parity_view import summary, watching
-    from warfence.show.report.figures import read_bench
-    from warfence.show.report.page import page
-    from warfence.show.report.saved import read_parity
-
     check_out(out)
     benches = [read_bench(path) for path in bench or []]
     read = read_parity(parity) if parity is not None else None
@@ -83,18 +87,12 @@ def report(
 
 
 def _measured(chosen: Mapping[str, Contender], quick: bool, watch: Watch) -> Report:
-    from warfence.parity.cells import matrix
-    from warfence.parity.selection import read_selection
-    from warfence.parity.suite import Plan, run_suite
-
     cells = quick_cells() if quick else list(matrix())
     return run_suite(Plan(chosen, cells, read_selection(None, None), laws=not quick, mutants=not quick), watch)
 
 
 def quick_cells() -> list[Cell]:
     """Each way to fence, for reads that end before, in and late in the captured forward; one batch size."""
-    from warfence.parity.cells import BATCHES, matrix
-
     return [
         cell for cell in matrix(tuple(QUICK)) if cell.attention in QUICK[cell.mode.name] and cell.batch == BATCHES[0]
     ]
@@ -103,13 +101,6 @@ def quick_cells() -> list[Cell]:
 def _contents(
     measured: Report, parity: Path | None, chosen: Mapping[str, Contender], device: str, catalogue: bool, watch: Watch
 ) -> Contents:
-    from warfence.bench.document import environment
-    from warfence.cli import survey
-    from warfence.cli.environment import survey as variables
-    from warfence.races.scenarios.groups import groups
-    from warfence.show.report.contents import Contents
-    from warfence.show.report.timelines import step_picture
-
     watch.phase("tracing a step", 1)
     picture = step_picture({name: one.target for name, one in chosen.items()}, device)
     if catalogue:
@@ -130,8 +121,6 @@ def _contents(
 
 def check_out(path: Path) -> None:
     """InputError now, and not after minutes of work, when the page cannot be written."""
-    from warfence.core.errors import InputError
-
     what = None
     if path.is_dir():
         what = "is a folder; give a file"
@@ -145,8 +134,6 @@ def check_out(path: Path) -> None:
 
 def write_page(path: Path, text: str) -> None:
     """Whole or not at all: beside it first, then in its place. CheckFailed where that fails."""
-    from warfence.cli.exits import CheckFailed
-
     beside = None
     try:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".html", delete=False) as file:

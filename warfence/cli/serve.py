@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from warfence.cli import serve_options as given
-from warfence.cli.output import JsonFlag, print_json
+from warfence.cli.exits import CheckFailed, Interrupted
+from warfence.cli.output import JsonFlag, print_json, prose, say, screens
 from warfence.cli.serve_timeline import TimelineFile, check_timeline
 from warfence.cli.serve_watch import Watch, check_watch, judged, session
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.serve.jobs.job import Job
-    from warfence.serve.jobs.options import ServeOptions
-    from warfence.serve.requests import Request
+from warfence.cli.summary import print_hazard, print_summary
+from warfence.cli.view import watch
+from warfence.core.errors import StageError
+from warfence.serve.jobs.hazard import compare
+from warfence.serve.jobs.job import Job, prepare
+from warfence.serve.jobs.options import ServeOptions
+from warfence.serve.jobs.report import run_report
+from warfence.serve.jobs.results import finished, write_results
+from warfence.serve.requests import Request
 
 FORCED = """\
 Now the overlapped loop without a fence. Whether a table write overtakes a read of the running forward is then a matter
@@ -58,8 +63,6 @@ def serve(
     --fence off --allow-hazard shows what the fence is for: the same requests without it, beside the right texts.
     --spec changes how many tokens a step brings and which launch reads the tables last, and no token.
     """
-    from warfence.serve.jobs.options import ServeOptions
-
     options = ServeOptions(
         backend=backend, device=device, tables=tables, fence=fence, allow_hazard=allow_hazard, attention=attention,
         serial=serial, rows=rows, slots=slots, mixed=mixed, idle=idle, spec=spec, draft=draft, block=block,
@@ -72,19 +75,11 @@ def serve(
     if as_json:
         print_json(found)
     if found["compilations"]["after"]:
-        from warfence.cli.exits import CheckFailed
-
         raise CheckFailed(f"{found['compilations']['after']} programs were compiled after warm-up; please report it")
 
 
 def carry_out(options: ServeOptions, as_json: bool, log: Path | None, timeline: Path | None = None) -> dict[str, Any]:
     """Serve and return the report; print for people what belongs to it, unless it is printed as JSON."""
-    from warfence.cli.output import screens
-    from warfence.cli.summary import print_summary
-    from warfence.cli.view import watch
-    from warfence.serve.jobs.job import prepare
-    from warfence.serve.jobs.report import run_report
-
     job = prepare(options)
     console, bars = screens(as_json)
     if options.hazard:
@@ -104,12 +99,6 @@ def carry_out(options: ServeOptions, as_json: bool, log: Path | None, timeline: 
 
 def _hazard(job: Job, console: Console, bars: Console, log: Path | None, timeline: Path | None) -> dict[str, Any]:
     """The serial twin, then the same without a fence in the worst order; exit status 0, for it is a demonstration."""
-    from warfence.cli.output import prose, say
-    from warfence.cli.summary import print_hazard, print_summary
-    from warfence.cli.view import watch
-    from warfence.serve.jobs.hazard import compare
-    from warfence.serve.jobs.report import run_report
-
     requests = job.workload.requests()
     with (
         keeping(job, requests),
@@ -130,8 +119,6 @@ def _hazard(job: Job, console: Console, bars: Console, log: Path | None, timelin
 
 def _written(console: Console, log: Path | None, timeline: Path | None) -> dict[str, Any]:
     """What the log says, and where the timeline is; both only where they were wanted."""
-    from warfence.cli.output import say
-
     if timeline is not None:
         say(console, f"Written: {timeline}; open it in https://ui.perfetto.dev or chrome://tracing")
     watched = {} if log is None else {"watch": judged(console, log)}
@@ -141,9 +128,6 @@ def _written(console: Console, log: Path | None, timeline: Path | None) -> dict[
 @contextmanager
 def keeping(job: Job, requests: Sequence[Request]) -> Iterator[None]:
     """Write --out when the run ends, in whatever way: what finished before an interrupt or a failure is right."""
-    from warfence.cli.exits import CheckFailed, Interrupted
-    from warfence.core.errors import StageError
-
     try:
         yield
     except KeyboardInterrupt:
@@ -155,8 +139,6 @@ def keeping(job: Job, requests: Sequence[Request]) -> Iterator[None]:
 
 def _kept(job: Job, requests: Sequence[Request]) -> str:
     """Write what finished before the end came, if anything did, and say so in a clause."""
-    from warfence.serve.jobs.results import finished
-
     done = len(finished(job, requests))
     had = f"{done} of {len(requests)} requests had finished"
     if job.options.out is None or not done:
@@ -166,9 +148,6 @@ def _kept(job: Job, requests: Sequence[Request]) -> str:
 
 
 def _write(job: Job, requests: Sequence[Request]) -> None:
-    from warfence.cli.exits import CheckFailed
-    from warfence.serve.jobs.results import write_results
-
     path = job.options.out
     try:
         if path is not None:
@@ -179,8 +158,6 @@ def _write(job: Job, requests: Sequence[Request]) -> None:
 
 def _announce(console: Console, job: Job) -> None:
     """What is going to be served, once it is sure that it can be."""
-    from warfence.cli.output import say
-
     options = job.options
     loop = "serially" if options.serial else f"overlapped, fence {options.fence}"
     spec = f", {job.spec.algorithm.name} in blocks of {job.spec.block}" if job.spec.drafting is not None else ""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from warfence.cli.serve_options import HOW
-
-if TYPE_CHECKING:
-    from warfence.serve.jobs.job import Job
-    from warfence.serve.jobs.session import Session, Watcher
+from warfence.cli.trace import check_file, write_timelines
+from warfence.core.errors import InputError
+from warfence.serve.jobs.job import Job
+from warfence.serve.jobs.session import Session, Watcher
+from warfence.show.timeline.run import traced
 
 TimelineFile = Annotated[
     Path | None,
@@ -26,9 +27,6 @@ TimelineFile = Annotated[
 
 def check_timeline(timeline: Path | None, log: Path | None) -> None:
     """InputError when no file can be written there, or when the run is watched as well. Before anything else is done."""
-    from warfence.cli.trace import check_file
-    from warfence.core.errors import InputError
-
     check_file("--timeline", timeline)
     if timeline is not None and log is not None:
         raise InputError(
@@ -39,9 +37,6 @@ def check_timeline(timeline: Path | None, log: Path | None) -> None:
 @contextmanager
 def timed(job: Job, watcher: Watcher, path: Path) -> Iterator[Session]:
     """`warfence.serve.jobs.session.session`, with a timeline written at the end of what was served without a failure."""
-    from warfence.cli.trace import write_timelines
-    from warfence.show.timeline.run import traced
-
     with traced(job, watcher, job.options.engine()) as run:
         yield run.session
         write_timelines("--timeline", path, run.timeline())

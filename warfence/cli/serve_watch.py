@@ -7,20 +7,22 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from warfence.cli.output import say
 from warfence.cli.serve_options import HOW
 from warfence.cli.serve_timeline import timed
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.core.backend import Backend
-    from warfence.serve.jobs.job import Job
-    from warfence.serve.jobs.session import Session, Watcher
+from warfence.core.backend import Backend
+from warfence.core.errors import InputError
+from warfence.races.check.log_file import LogWriter, read_log
+from warfence.races.check.recording import Recorded, unseen
+from warfence.races.check.report import check
+from warfence.serve.jobs.job import Job
+from warfence.serve.jobs.session import Session, Watcher
+from warfence.serve.jobs.session import session as plain
 
 Watch = Annotated[
     Path | None,
@@ -30,8 +32,6 @@ Watch = Annotated[
 
 def check_watch(log: Path | None) -> None:
     """InputError when no log can be written there. Before anything else is done."""
-    from warfence.core.errors import InputError
-
     if log is not None and (log.is_dir() or not os.access(log.parent, os.W_OK)):
         raise InputError(f"--watch '{log}': no file can be written there; give one in a folder that is writable")
 
@@ -42,10 +42,6 @@ def session(job: Job, watcher: Watcher, log: Path | None, timeline: Path | None 
 
     timeline: likewise, on a backend that notes its times.
     """
-    from warfence.races.check.log_file import LogWriter
-    from warfence.races.check.recording import Recorded, unseen
-    from warfence.serve.jobs.session import session as plain
-
     with ExitStack() as stack:
         if timeline is not None:
             warm = stack.enter_context(timed(job, watcher, timeline))
@@ -62,9 +58,6 @@ def session(job: Job, watcher: Watcher, log: Path | None, timeline: Path | None 
 
 def judged(console: Console, log: Path) -> dict[str, Any]:
     """Check the log, say what was found, and return it: how many instances of each kind, and what over-fencing costs."""
-    from warfence.races.check.log_file import read_log
-    from warfence.races.check.report import check
-
     report = check(read_log(log))
     kinds: Counter[str] = Counter({"race": 0})
     for finding in report.findings:

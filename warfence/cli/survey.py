@@ -16,6 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from warfence.backends import load
 from warfence.core.errors import WarfenceError
 
 TIMEOUT_SECONDS = 180  # the first import of a framework from a cold disk takes most of a minute
@@ -76,8 +77,6 @@ def _jax_devices(jax: Any) -> list[tuple[str, str]]:
 
 
 def _backend(name: str) -> Answer:
-    from warfence.backends import load
-
     backend = load(name)()
     try:
         said = backend.capabilities

@@ -6,18 +6,24 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from warfence.cli.output import JsonFlag
+from warfence.cli.exits import CheckFailed, Interrupted
+from warfence.cli.output import JsonFlag, print_json, print_table, say, screens
+from warfence.cli.trace import check_file
 from warfence.core.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.races.sweep.plan import Chunk, Plan
-    from warfence.races.sweep.work import Judged
+from warfence.parity.selection import choose
+from warfence.races.replay.registry import DEVICES, PACKAGES
+from warfence.races.scenarios.program import VERDICTS
+from warfence.races.sweep.families import FAMILIES
+from warfence.races.sweep.plan import Chunk, Plan
+from warfence.races.sweep.report import document, failures, shrunk
+from warfence.races.sweep.results import Results
+from warfence.races.sweep.work import Judged, judges_of, spread
 
 NONE = "none"
 MOST_SHOWN = 10  # disagreements with a line each; --json and --out have all
@@ -49,14 +55,6 @@ def sweep(
 
     Exit status: 0 all agree, 1 two judges differ, 2 options that cannot be, 130 interrupted.
     """
-    from warfence.cli.exits import CheckFailed, Interrupted
-    from warfence.cli.output import print_json, screens
-    from warfence.cli.trace import check_file
-    from warfence.races.sweep.plan import Plan
-    from warfence.races.sweep.report import document, failures, shrunk
-    from warfence.races.sweep.results import Results
-    from warfence.races.sweep.work import judges_of
-
     if resume and out is None:
         raise InputError("--resume goes on with a file; give --out")
     check_file("--out", out)
@@ -89,17 +87,6 @@ def _watched(
     console: Console, plan: Plan, chunks: Sequence[Chunk], workers: int, judged: Sequence[Judged]
 ) -> Iterator[Judged]:
     """All chunks that are not judged yet, under a bar on a terminal."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from warfence.races.sweep.work import spread
-
     done = {one.chunk for one in judged}
     left = [one for one in chunks if one.number not in done]
     columns = (TextColumn("cases"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
@@ -112,9 +99,6 @@ def _watched(
 
 
 def _show(console: Console, made: dict[str, Any]) -> None:
-    from warfence.cli.output import print_table, say
-    from warfence.races.scenarios.program import VERDICTS
-
     columns = ("family", "cases", *VERDICTS, "differ", "cases/s")
     rows = [
         [
@@ -139,9 +123,6 @@ def _show(console: Console, made: dict[str, Any]) -> None:
 
 def _write_programs(console: Console, out: Path | None, made: dict[str, Any]) -> None:
     """Print each shrunk program, and write it beside the result."""
-    from warfence.cli.exits import CheckFailed
-    from warfence.cli.output import say
-
     for one in made["shrunk"]:
         say(console)
         console.print(one["program"], end="", soft_wrap=True)
@@ -156,18 +137,12 @@ def _write_programs(console: Console, out: Path | None, made: dict[str, Any]) ->
 
 def _families(names: list[str]) -> tuple[str, ...]:
     """In one order, so that a resumed sweep is the same one. InputError: no such family."""
-    from warfence.parity.selection import choose
-    from warfence.races.sweep.families import FAMILIES
-
     chosen = choose("family", names, FAMILIES) or tuple(FAMILIES)
     return tuple(name for name in FAMILIES if name in chosen)
 
 
 def _backends(names: list[str], device: str) -> tuple[str, ...]:
     """In one order. InputError: no such backend or device, or `none` together with a backend."""
-    from warfence.parity.selection import choose
-    from warfence.races.replay.registry import DEVICES, PACKAGES
-
     choose("device", [device], DEVICES)
     chosen = choose("backend", names, (*PACKAGES, NONE))
     if NONE in chosen and len(chosen) > 1:

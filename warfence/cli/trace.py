@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from warfence.cli.output import JsonFlag
+from warfence.backends import UNGUARDED
+from warfence.cli.exits import CheckFailed
+from warfence.cli.output import JsonFlag, print_json, print_table, prose, say, screens
 from warfence.core.attention import KINDS
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from warfence.show.timeline.model import Timeline
+from warfence.core.errors import InputError
+from warfence.serve.jobs.options import ServeOptions
+from warfence.show.timeline.model import Timeline
+from warfence.show.timeline.overlay import overlay
+from warfence.show.timeline.run import first_step, trace_steps
+from warfence.show.timeline.svg import stacked_svg, svg
+from warfence.show.timeline.told import document, told
+from warfence.show.timeline.trace_events import trace_events
 
 DEFAULT_OUT = Path("trace.json")
 
@@ -44,10 +51,6 @@ def trace(
 
     Several backends come one above the other, with the boundary of their first step at the same place.
     """
-    from warfence.cli.output import print_json, say, screens
-    from warfence.core.errors import InputError
-    from warfence.show.timeline.told import document
-
     names = list(dict.fromkeys(backend or ["torch"]))
     if profile and len(names) > 1:
         raise InputError("--profile lays one timeline over one profile; give one --backend")
@@ -71,20 +74,12 @@ def trace(
 
 def check_file(option: str, path: Path | None) -> None:
     """InputError now, and not after the run, when no file can be written there."""
-    import os
-
-    from warfence.core.errors import InputError
-
     if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
         raise InputError(f"{option} '{path}': no file can be written there; give one in a folder that is writable")
 
 
 def write_timelines(option: str, path: Path, *timelines: Timeline, profile: Path | None = None) -> None:
     """Write Trace Event JSON; over the torch profile, where there is one."""
-    from warfence.cli.exits import CheckFailed
-    from warfence.show.timeline.overlay import overlay
-    from warfence.show.timeline.trace_events import trace_events
-
     document = overlay(timelines[0], profile) if profile is not None else trace_events(*timelines)
     try:
         path.write_text(json.dumps(document) + "\n", encoding="utf-8")
@@ -95,10 +90,6 @@ def write_timelines(option: str, path: Path, *timelines: Timeline, profile: Path
 def _traced(
     name: str, device: str, fence: str, attention: str, spec: str, tables: str | None, steps: int, profile: Path | None
 ) -> Timeline:
-    from warfence.backends import UNGUARDED
-    from warfence.serve.jobs.options import ServeOptions
-    from warfence.show.timeline.run import trace_steps
-
     if tables is None and fence == "off":
         tables = UNGUARDED.get(name, {}).get("tables")  # what the runtime guards it would refuse
     options = ServeOptions(
@@ -108,10 +99,6 @@ def _traced(
 
 
 def _draw(path: Path, timelines: list[Timeline]) -> None:
-    from warfence.cli.exits import CheckFailed
-    from warfence.show.timeline.run import first_step
-    from warfence.show.timeline.svg import stacked_svg, svg
-
     cut = [first_step(timeline) for timeline in timelines]
     text = svg(cut[0]) if len(cut) == 1 else stacked_svg(cut)
     try:
@@ -121,9 +108,6 @@ def _draw(path: Path, timelines: list[Timeline]) -> None:
 
 
 def _tell(console: Console, timeline: Timeline) -> None:
-    from warfence.cli.output import print_table, prose
-    from warfence.show.timeline.told import told
-
     unit = "steps" if timeline.unit == "steps" else "us"
     columns = ["launch", "mode", "reads end", "schedule goes on", "next write ends", "forward ends"]
     rows = [

@@ -89,8 +89,8 @@ def test_a_difference_fails_unless_it_is_a_near_tie(
         made = demo.prepare(demo.ServeOptions(max_new_tokens=new))
         return {"torch": made, "jax": made}
 
-    monkeypatch.setattr(divergence, "differences", differ)
-    monkeypatch.setattr(demo, "jobs", jobs)
+    monkeypatch.setattr("warfence.cli.demo.differences", differ)
+    monkeypatch.setattr("warfence.cli.demo.jobs", jobs)
     assert main(["demo", "--max-new-tokens", "12"]) == status
     streams = capsys.readouterr()
     assert f"{said}: request 2, token 5, margin {margin:.1e}" in streams.out
