@@ -1,8 +1,9 @@
-"""Runs racy and fixed torch programs under `warfence_torch.watch` and under torch's own sanitizer; prints a Markdown table.
+"""Runs the catalogue as torch programs under `warfence_torch.watch` and under torch's own sanitizer; prints a Markdown table.
 
     python docs/results/sanitizer_pairs.py --device cuda > docs/results/NAME.md
 
-Exits 1 when the watch's verdict on any program is wrong. torch's sanitizer sees CUDA only.
+Exits 1 when the watch's verdict on any program is wrong. torch's sanitizer sees CUDA only; it knows races, and no waits that
+are too strong.
 """
 
 from __future__ import annotations
@@ -13,39 +14,30 @@ import datetime
 import io
 import platform
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
 
-from tests.torch_backend.watch.pairs import NOT_EXPRESSED, PAIRS, Pair
-from tests.torch_backend.watch.stands import make_stand
-from warfence_torch.tools.watching import watch
+from warfence.races.replay.judged import Judged, judge_all, played_of
+from warfence.races.scenarios.explore import explore
+from warfence.races.scenarios.library import catalogue, find
+from warfence_torch.tools.replay.watched import Prepared, WatchPlayer
 
 RACE, NONE = "race", "no race"
 
 
-def ours(pair: Pair, racy: bool, device: str) -> str:
-    stand = make_stand(device)
-    try:
-        with watch(shared=stand.shared, host={"pin": stand.pin}, names=stand.names, blocks=pair.blocks) as log:
-            pair.program(stand, racy)
-    finally:
-        stand.close()
-    return RACE if "race" in log.check().kinds() else NONE
-
-
-def sanitizer(pair: Pair, racy: bool, device: str) -> str:
-    """torch's verdict on the same calls; it is on before the streams are made, and each program has a fresh one."""
-    if device == "cpu":
-        return "-"
+def sanitizer(one: Judged) -> str:
+    """torch's verdict on the same calls; it is on before the streams are made, and each program has fresh ones."""
     from torch.cuda._sanitizer import CUDASanitizerDispatchMode, CUDASanitizerErrors
 
     with contextlib.redirect_stderr(io.StringIO()):  # it prints each race before it raises
         try:
-            with CUDASanitizerDispatchMode():
-                pair.program(make_stand(device), racy)
+            for trace, memories in played_of(explore(find(one.id))):
+                with CUDASanitizerDispatchMode():
+                    Prepared("cuda", trace, memories).play()
         except CUDASanitizerErrors:
             return RACE
         except Exception as error:
@@ -73,25 +65,23 @@ def main() -> int:
         f"{datetime.date.today()}; Python {platform.python_version()}, torch {torch.__version__}; {where}; command: "
         f"`python docs/results/sanitizer_pairs.py --device {device}`\n"
     )
-    print("| program | variant | expected | watch | torch's sanitizer |\n| --- | --- | --- | --- | --- |")
+    results = judge_all(catalogue(), WatchPlayer(device))
+    print("| scenario | right | watch | torch's sanitizer |\n| --- | --- | --- | --- |")
     watched, sanitized = [], []
-    pairs = {name: pair for name, pair in PAIRS.items() if device == "cuda" or not pair.blocks}
-    for name, pair in pairs.items():
-        for racy in (True, False):
-            expected = RACE if racy else NONE
-            found, theirs = ours(pair, racy, device), sanitizer(pair, racy, device)
-            watched.append((expected, found))
-            sanitized.append((expected, theirs))
-            print(f"| {name} | {'racy' if racy else 'fixed'} | {expected} | {found} | {theirs} |", flush=True)
-    expressed = {scenario for pair in pairs.values() for scenario in pair.expresses}
-    blocks = {scenario: "its blocks are those of CUDA's allocator" for p in PAIRS.values() for scenario in p.expresses}
-    others = {**{s: why for s, why in blocks.items() if s not in expressed}, **NOT_EXPRESSED}
+    for one in results:
+        if one.verdict:
+            theirs = sanitizer(one) if device == "cuda" and one.verdict != "error" else "-"
+            print(f"| {one.id} | {one.expect} | {one.verdict if one.right else f'**{one.verdict}**'} | {theirs} |")
+            if one.verdict != "error":  # refused aloud: nothing is left to find
+                expected = RACE if one.expect == "bad" else NONE
+                watched.append((expected, RACE if one.verdict == "bad" else NONE))
+                sanitized.append((expected, theirs))
     print(f"\n- watch: {rates(watched)}, of {len(watched)} programs")
     print(f"- torch's sanitizer: {rates(sanitized) if device == 'cuda' else 'sees no program of the CPU'}")
-    print(f"- support: {len(expressed)} of {len(expressed) + len(others)} scenarios; the others:")
-    for scenario, reason in others.items():
-        print(f"  - {scenario}: {reason}")
-    return 0 if all(expected == found for expected, found in watched) else 1
+    print(f"- support: {sum(1 for one in results if one.verdict)} of {len(results)} programs; the others:")
+    for reason, many in Counter(one.lacks for one in results if one.lacks).items():
+        print(f"  - {many}: {reason}")
+    return 0 if all(one.right for one in results) else 1
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Racy programs and fixed twins on one backend, judged from a recorded execution, as a Markdown table.
+"""The catalogue on one backend, judged from recorded executions, as a Markdown table.
 
     python docs/results/scenario_pairs.py --backend strict|torch|jax [--device cpu|cuda]
 
-Exit status: 1 when a verdict is wrong.
+With jax, what the interface cannot say about memory of the host is played under `watch_host`. Exit status: 1 when a verdict is
+wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # so that it runs from a bar
 
 from warfence import backends
 from warfence.core.backend import Backend
-from warfence.races.check.pairs.run import play_all, recall_and_precision
+from warfence.races.replay.judged import judge_all, recall_and_precision
+from warfence.races.replay.recorded import RecordedPlayer
+from warfence.races.scenarios.library import catalogue
 
 
 def open_backend(name: str, device: str) -> Backend:
@@ -35,20 +38,24 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     given = parser.parse_args()
     name = given.backend
-    results = play_all(open_backend(name, given.device))
+    player = RecordedPlayer(lambda: open_backend(name, given.device))
+    try:
+        results = judge_all(catalogue(), player)
+    finally:
+        player.close()
     if name == "jax":
-        from warfence_jax.tools.watch.pairs import play_all as play_host_memory
+        from warfence_jax.tools.replay.watched import HostWatchPlayer
 
-        watched = play_host_memory()
-        results = [*watched, *(one for one in results if one.name not in {other.name for other in watched})]
+        watched = judge_all(catalogue(), HostWatchPlayer())
+        results = [own if own.verdict else other for own, other in zip(results, watched, strict=True)]
     framework = f", {name} {version(name)}" if name != "strict" else ""
-    print(f"Racy programs and their fixed twins on {name} ({given.device}), judged from recorded executions.\n")
+    print(f"The programs of the catalogue on {name} ({given.device}), judged from recorded executions.\n")
     command = f"python docs/results/scenario_pairs.py --backend {name} --device {given.device}"
     print(f"{datetime.date.today()}; Python {platform.python_version()}{framework}; command: `{command}`\n")
     print(f"| scenario | right | {name} | findings | |\n| --- | --- | --- | --- | --- |")
     for one in results:
         verdict = one.verdict if one.right else f"**{one.verdict}**"
-        print(f"| {one.name} | {one.expected} | {verdict or '-'} | {', '.join(one.found)} | {one.reason} |")
+        print(f"| {one.id} | {one.expect} | {verdict or '-'} | {', '.join(one.kinds)} | {one.refused or one.lacks} |")
     recall, precision = recall_and_precision(results)
     played = sum(1 for one in results if one.verdict)
     print(f"\n{played} of {len(results)} programs expressed; recall {recall:.2f}, precision {precision:.2f}.")

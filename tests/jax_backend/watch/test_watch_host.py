@@ -19,10 +19,24 @@ from jax import Array
 from warfence.core.errors import DeadHandleError, InputError
 from warfence.races.check.log_file import read_log
 from warfence.races.check.report import Finding, check
+from warfence.races.replay.judged import judge_all, recall_and_precision
+from warfence.races.scenarios.library import catalogue
+from warfence_jax.aliased import aligned_zeros
+from warfence_jax.tools.replay.watched import HostWatchPlayer
 from warfence_jax.tools.watch import HostWatch, watch_host
-from warfence_jax.tools.watch.pairs import host_array, play_all, read
 
 SIZE = 1024
+
+
+def host_array() -> np.ndarray:
+    """Zeroed int32 [SIZE] that starts where the CPU client aliases it."""
+    return aligned_zeros((SIZE,))
+
+
+@jax.jit
+def read(table: Array) -> Array:
+    """Any program that reads the table."""
+    return table + 1
 
 
 def put_row(table: Array, value: Array) -> Array:
@@ -231,7 +245,10 @@ def test_a_log_is_written_for_the_command(w: HostWatch, tmp_path: Path) -> None:
     assert check(read_log(tmp_path / "log")).kinds() == {"race"}
 
 
-def test_every_pair_of_the_reports_gets_its_verdict() -> None:
-    results = play_all()
-    assert len(results) == 6
+def test_every_program_about_host_memory_and_donation_gets_its_verdict() -> None:
+    results = judge_all(catalogue(), HostWatchPlayer())
     assert [one for one in results if not one.right] == []
+    assert recall_and_precision(results) == (1.0, 1.0)
+    played = {one.id: one for one in results if one.verdict}
+    assert played.keys() >= {one.id for one in catalogue() if one.group == "alias and donation"}
+    assert "takes array 1, a handle that 'step 0'" in played["double-donation"].refused

@@ -52,7 +52,7 @@ def test_a_machine_that_waits_for_too_much_is_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_call_that_fails_is_no_refusal_that_was_expected() -> None:
-    def fail(lane: str, event: str) -> None:
+    def fail(lane: str, event: str, launch: int) -> None:
         raise RuntimeError("out of events")
 
     replayed = replay(find("in-graph"), Spoilt(wait=fail))

@@ -1,8 +1,6 @@
-"""Stands to run programs on: host lanes, a torch.cuda without a device, and a real device."""
+"""Stands to run programs on: a torch.cuda without a device, where the order of calls is all that counts, and a real device."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -11,20 +9,12 @@ pytest.importorskip("torch")
 import torch
 
 from tests.torch_backend.watch import fake_cuda
-from tests.torch_backend.watch.stands import CudaStand, HostStand, Stand
 
 
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Callable[[], CudaStand]:
-    return fake_cuda.install(monkeypatch)
-
-
-@pytest.fixture(params=["host lanes", "calls of torch.cuda", pytest.param("cuda", marks=pytest.mark.gpu)])
-def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
-    if request.param == "cuda" and not torch.cuda.is_available():
+@pytest.fixture(params=["calls of torch.cuda", pytest.param("cuda", marks=pytest.mark.gpu)])
+def on_cuda(request: pytest.FixtureRequest) -> None:
+    """Makes calls of torch.cuda possible."""
+    if request.param == "calls of torch.cuda":
+        fake_cuda.install(request.getfixturevalue("monkeypatch"))
+    elif not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")
-    made = {
-        "host lanes": HostStand, "cuda": CudaStand, "calls of torch.cuda": lambda: request.getfixturevalue("fake")(),
-    }[request.param]()  # fmt: skip
-    yield made
-    made.close()

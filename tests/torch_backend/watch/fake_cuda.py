@@ -1,7 +1,8 @@
 """torch.cuda without a device, for the order of calls alone: operations happen on the CPU at the call, replays do nothing.
 
 Streams, events and captures follow CUDA's rules as far as a watch asks for them: which streams are captured, and whether
-an event ever was recorded. A stand's shared tensors are taken for a device's.
+an event ever was recorded. What `cuda()` gives is taken for memory of a device; its allocator has one block of `replay.cuda`,
+which it hands out again and again.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-from tests.torch_backend.watch.stands import BLOCK, CudaStand
+from warfence_torch.tools.replay.cuda import BLOCK
 
 
 class Stream:
@@ -34,6 +34,11 @@ class Stream:
         event = Event()
         event.record(other)
         self.wait_event(event)
+
+    def record_event(self) -> Event:
+        event = Event()
+        event.record(self)
+        return event
 
     def query(self) -> bool:
         return True
@@ -97,40 +102,34 @@ def on_device(_: object) -> Iterator[None]:
     yield
 
 
-def install(patch: pytest.MonkeyPatch) -> type[CudaStand]:
-    """Replace torch.cuda for as long as `patch` lasts. Returns the stand to use."""
+def install(patch: pytest.MonkeyPatch) -> None:
+    """Replace torch.cuda for as long as `patch` lasts."""
     Stream.current, Stream.capturing, Stream.made = Stream(default=True), set(), 0
     for name, value in {
         "Stream": Stream, "Event": Event, "CUDAGraph": CUDAGraph, "graph": graph, "stream": on_stream, "device": on_device,
         "current_stream": lambda device=None: Stream.current, "current_device": lambda: 0,
         "is_current_stream_capturing": lambda: Stream.current.stream_id in Stream.capturing,
-        "synchronize": lambda device=None: None,
+        "synchronize": lambda device=None: None, "empty_cache": lambda: None,
     }.items():  # fmt: skip
         patch.setattr(torch.cuda, name, value)
-    device, pinned = set[int](), set[int]()
+    device: dict[int, torch.Tensor] = {}  # by address, and kept, so that no address is used twice
+    pinned: dict[int, torch.Tensor] = {}
 
     def address(t: torch.Tensor) -> int:
         return t.untyped_storage().data_ptr()
 
     def pin(t: torch.Tensor) -> torch.Tensor:
-        pinned.add(address(t))
+        pinned[address(t)] = t
+        return t
+
+    def to_device(t: torch.Tensor) -> torch.Tensor:
+        device[address(t)] = t
         return t
 
     patch.setattr(torch.Tensor, "is_cuda", property(lambda t: address(t) in device), raising=False)
     patch.setattr(torch.Tensor, "get_device", lambda t: 0 if t.is_cuda else -1, raising=False)
     patch.setattr(torch.Tensor, "is_pinned", lambda t: address(t) in pinned, raising=False)
     patch.setattr(torch.Tensor, "pin_memory", pin, raising=False)
-
-    class FakeStand(CudaStand):
-        def __init__(self) -> None:
-            device.clear()
-            pinned.clear()
-            super().__init__("cpu")
-            self._arena = np.zeros(BLOCK, np.float32)
-            device.update({*map(address, self.shared.values()), self._arena.ctypes.data})
-
-        def allocate(self, lane: str) -> torch.Tensor:
-            with on_stream(self._streams[lane]):
-                return torch.from_numpy(self._arena).fill_(1.0)
-
-    return FakeStand
+    patch.setattr(torch.Tensor, "cuda", to_device, raising=False)
+    block = to_device(torch.zeros(BLOCK, dtype=torch.int32))
+    patch.setattr("warfence_torch.tools.replay.cuda.new_block", lambda: block)

@@ -1,4 +1,4 @@
-"""How calls of torch.cuda are understood. The first stand has no device behind it: the order of calls is all that counts."""
+"""How calls of torch.cuda are understood where no scenario can make them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from warfence_torch.tools.capture import capturing
 from warfence_torch.tools.watching import Watch, watch
 
 
-@pytest.fixture(params=["calls of torch.cuda", pytest.param("cuda", marks=pytest.mark.gpu)])
-def cuda(request: pytest.FixtureRequest) -> CudaStand:
-    if request.param == "cuda":
-        return CudaStand()
-    stand: CudaStand = request.getfixturevalue("fake")()
-    return stand
+@pytest.fixture
+def cuda(on_cuda: None) -> CudaStand:
+    return CudaStand()
 
 
 def watched(stand: CudaStand, program: Callable[[torch.Tensor], object]) -> Watch:
@@ -104,6 +101,11 @@ def test_an_event_from_before_the_watch_is_said(cuda: CudaStand) -> None:
     assert any("record from before the watch" in sentence for sentence in log.log.unseen)
 
 
+def on_device(t: torch.Tensor) -> bool:
+    """Whether there is a device; without one, what only a device would do is left out."""
+    return t.device.type == "cuda"
+
+
 def ordered_by(cuda: CudaStand, how: str, t: torch.Tensor) -> None:
     stream = cuda._streams["F"]
     if how == "stream":
@@ -116,9 +118,9 @@ def ordered_by(cuda: CudaStand, how: str, t: torch.Tensor) -> None:
     else:
         with torch.cuda.stream(stream):
             {
-                "item": lambda: t.sum().item() if t.device.type == "cuda" else t[0].item(),
+                "item": lambda: t.sum().item() if on_device(t) else t[0].item(),
                 "nonzero": t.nonzero,
-                "mask": lambda: t[t > 0] if t.device.type == "cuda" else t[torch.ones(64, dtype=torch.bool)],
+                "mask": lambda: t[t > 0] if on_device(t) else t[torch.ones(64, dtype=torch.bool)],
                 "blocking copy": lambda: cuda.pin.copy_(t),
                 "none": t.sum,
             }[how]()

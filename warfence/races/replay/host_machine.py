@@ -71,7 +71,7 @@ class HostMachine:
     def record(self, lane: str, event: str) -> None:
         self._records[event].append(self._point(lane))
 
-    def wait(self, lane: str, event: str) -> None:
+    def wait(self, lane: str, event: str, launch: int = 0) -> None:
         if records := self._records[event]:
             self._stand(lane, self._at(records[-1]))
 

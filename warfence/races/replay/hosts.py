@@ -6,13 +6,10 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
-from warfence.core.fence import Mailbox, Ticket
 from warfence.host.lanes import WorkerLane
+from warfence.races.replay.caller import Caller
 from warfence.races.replay.machine import Machine, Stand
-from warfence.races.replay.parts import parts_of
 from warfence.races.scenarios.interleave import dependent
-from warfence.races.scenarios.operations import Op
-from warfence.races.scenarios.program import HOST
 from warfence.races.scenarios.trace import Trace
 
 
@@ -20,13 +17,13 @@ class Hosts:
     """Makes the calls of a trace. Calls of two threads are made in the trace's order where they depend on each other."""
 
     def __init__(self, trace: Trace, machine: Machine) -> None:
-        self._ops, self._machine = trace.ops, machine
-        self._parts = parts_of(trace)
+        self._ops = trace.ops
         self._threads = {name: WorkerLane(name) for name in dict.fromkeys(op.thread for op in trace.ops)}
         self._made = [False] * len(trace.ops)
         self._changed = threading.Condition()
-        self._mailboxes: dict[str, Mailbox] = {}
         self._released = threading.Event()
+        # into an empty mailbox nobody will publish any more, so whoever receives from it stands
+        self._caller = Caller(trace, machine, Stand(self._released.is_set, self._released.wait))
         self.refusals: list[tuple[int, str]] = []
 
     def start(self) -> None:
@@ -60,12 +57,12 @@ class Hosts:
             thread.close()
 
     def _call(self, call: int, before: Sequence[int]) -> None:
-        op, thread = self._ops[call], self._threads[self._ops[call].thread]
+        thread = self._threads[self._ops[call].thread]
         thread.stand(lambda: self._all_made(before), lambda: self._await(before))
         stand: Stand | None = None
         try:
             if not self.refusals:
-                stand = self._make(call, op, thread)
+                stand = self._caller.make(call, thread.stand)
         except Exception as error:  # whatever a runtime refuses a call with
             self.refusals.append((call, f"{type(error).__name__}: {error}"))
         with self._changed:
@@ -74,78 +71,9 @@ class Hosts:
         if stand is not None:
             thread.stand(*stand)
 
-    def _make(self, call: int, op: Op, thread: WorkerLane) -> Stand | None:
-        machine, parts = self._machine, self._parts[call]
-        match op.kind:
-            case "access" if op.lane == HOST:
-                machine.gates.pass_through(parts[0][0].id, thread.stand)
-                machine.host(parts[0][0])
-                machine.gates.finish(parts[0][0].id)
-            case "allocates" if op.lane == HOST:
-                machine.gates.pass_through(parts[0][0].id, thread.stand)
-                machine.names(op)
-                machine.gates.finish(parts[0][0].id)
-            case "allocates":
-                machine.names(op)
-                machine.launch(op.lane, parts)
-            case "access" | "launch":
-                machine.launch(op.lane, parts)
-            case "records":
-                machine.record(op.lane, op.event)
-            case "syncs" | "polls":
-                return machine.sync(op.event) if op.event else machine.sync_lane(op.other)
-            case "waits":
-                self._wait(op, op.event)
-            case "awaits":
-                machine.await_record(op.lane, op.event, op.number)
-            case "receives":
-                return self._receive(op)
-            case "publishes" | "takes" | "clears":
-                self._mail(op)
-            case _:
-                machine.names(op)
-        return None
-
-    def _wait(self, op: Op, event: str) -> None:
-        if event:
-            self._machine.wait(op.lane, event)
-        elif op.other:
-            self._machine.wait_lane(op.lane, op.other)
-
-    def _mail(self, op: Op) -> None:
-        mailbox = self._mailboxes.setdefault(op.mailbox, Mailbox(op.mailbox))
-        if op.kind == "publishes":
-            mailbox.publish(Ticket(op.launch, _Named(op.event, op.launch)))
-        elif op.kind == "clears":
-            mailbox.clear()
-        else:
-            ticket = mailbox.take()
-            self._wait(op, ticket.source.event if ticket and isinstance(ticket.source, _Named) else "")
-
-    def _receive(self, op: Op) -> Stand | None:
-        """A full mailbox is emptied. Into an empty one nobody will publish any more, so the thread stands."""
-        ticket = self._mailboxes.setdefault(op.mailbox, Mailbox(op.mailbox)).take()
-        return None if ticket else Stand(self._released.is_set, self._released.wait)
-
     def _all_made(self, calls: Sequence[int]) -> bool:
         return all(self._made[one] for one in calls)
 
     def _await(self, calls: Sequence[int]) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._all_made(calls))
-
-
-class _Named:
-    """A ticket source that only says which event it is."""
-
-    def __init__(self, event: str, launch: int) -> None:
-        self.event, self._launch = event, launch
-
-    def recorded_for(self) -> int | None:
-        return self._launch
-
-    def done(self) -> bool:
-        return True
-
-    def synchronize(self) -> None:
-        """Nobody waits for a name."""

@@ -36,6 +36,11 @@ class Part:
         return -1 if self.step is None else self.step.id
 
     @property
+    def name(self) -> str:
+        """What to call it in a log."""
+        return self.op.stage or (f"line {self.op.line}" if self.step is None else f"step {self.id}")
+
+    @property
     def reaches(self) -> tuple[Reach, ...]:
         """The accesses with the memory that their names mean at the call."""
         return self.op.reaches if self.step is None else self.step.reaches
@@ -69,16 +74,13 @@ class Gates(Protocol):
         ...
 
 
-class Machine(Protocol):
-    """Lanes and memory for one run of one trace. The calls of one scenario thread come from one thread.
+class Lanes(Protocol):
+    """Lanes and memory for one run of one trace: what its calls are made on. Those of one scenario thread come from one thread.
 
-    gates: of all accesses. seen: what the reads read, once all has run. refusals: (call, message) of calls that the runtime
-    refused behind the call.
+    gates: of all accesses.
     """
 
     gates: Gates
-    seen: Seen
-    refusals: list[tuple[int, str]]
 
     def launch(self, lane: str, executables: Sequence[Sequence[Part]]) -> None:
         """Enqueue accesses and records, in order. Raises what the runtime says to a call that it refuses."""
@@ -89,7 +91,11 @@ class Machine(Protocol):
         ...
 
     def record(self, lane: str, event: str) -> None: ...
-    def wait(self, lane: str, event: str) -> None: ...
+
+    def wait(self, lane: str, event: str, launch: int = 0) -> None:
+        """For the record that the event holds now. launch: the one whose record the program means; 0: whichever it is."""
+        ...
+
     def wait_lane(self, lane: str, other: str) -> None: ...
 
     def await_record(self, lane: str, event: str, number: int) -> None:
@@ -105,6 +111,20 @@ class Machine(Protocol):
     def names(self, op: Op) -> None:
         """The host allocates, frees, keeps, views or drops."""
         ...
+
+    def close(self) -> None:
+        """End the lanes. Safe after a failure."""
+        ...
+
+
+class Machine(Lanes, Protocol):
+    """Lanes on which an order can be forced.
+
+    seen: what the reads read, once all has run. refusals: (call, message) of calls that the runtime refused behind the call.
+    """
+
+    seen: Seen
+    refusals: list[tuple[int, str]]
 
     def settle(self) -> str:
         """Block until each lane is idle or stands. Empty when that is certain; `busy` when a lane is on its way still;
@@ -125,10 +145,6 @@ class Machine(Protocol):
 
     def final(self) -> Mapping[str, tuple[int, ...]]:
         """What is in the memory, once all has run."""
-        ...
-
-    def close(self) -> None:
-        """End the lanes. Safe after a failure."""
         ...
 
 

@@ -41,7 +41,7 @@ class Attempt:
 
 def attempts(outcome: Outcome, values: Values = None) -> list[Attempt]:
     """What shows the verdict of an explored scenario; nothing where no value can show it. values: its parameters."""
-    trace, memories = outcome.trace, _memories(outcome, values)
+    trace, memories = outcome.trace, memories_of(outcome, values)
     order = called_order(trace)
     if outcome.verdict in ("cycle", "error"):
         return [Attempt(trace, memories, _accesses(order, order.turns))]
@@ -50,7 +50,7 @@ def attempts(outcome: Outcome, values: Values = None) -> list[Attempt]:
     if outcome.verdict == "over":
         tried = [(late.vain[0], _first_behind(order, late.step)) for late in outcome.late]
         return [_attempt(trace, memories, order, pair, order.turns, conflict=False) for pair in tried]
-    return [one for trace, memories in _traces(outcome, values) for one in _reversals(trace, memories)]
+    return [one for trace, memories in traces_of(outcome, values) for one in _reversals(trace, memories)]
 
 
 def repaired_attempts(outcome: Outcome, values: Values = None) -> tuple[Outcome, list[Attempt]] | None:
@@ -63,16 +63,16 @@ def repaired_attempts(outcome: Outcome, values: Values = None) -> tuple[Outcome,
     names = {_name(twin.order, step.id): step.id for step in twin.order.steps if step.reaches}
     pair = (names[wanted[0]], names[wanted[1]])
     order = called_order(twin.trace)
-    return twin, [_attempt(twin.trace, _memories(twin, values), order, pair, order.turns)]
+    return twin, [_attempt(twin.trace, memories_of(twin, values), order, pair, order.turns)]
 
 
 def _races(outcome: Outcome, values: Values) -> list[Attempt]:
     """The witness; where the calls of several host threads rule that out in its trace, the first race that can be forced."""
     witness = outcome.witness
     if witness and witness.wrong_write:
-        return [Attempt(outcome.trace, _memories(outcome, values), _accesses(outcome.order, witness.order))]
-    first = [(outcome.trace, _memories(outcome, values))]
-    for trace, memories in chain(first, _traces(outcome, values, MOST_SEARCHED)):
+        return [Attempt(outcome.trace, memories_of(outcome, values), _accesses(outcome.order, witness.order))]
+    first = [(outcome.trace, memories_of(outcome, values))]
+    for trace, memories in chain(first, traces_of(outcome, values, MOST_SEARCHED)):
         explored, order = Order(trace.steps), called_order(trace)
         pairs = [pair for pair in conflicts(explored) if not explored.before(*pair)]
         if witness and trace is outcome.trace:
@@ -83,7 +83,7 @@ def _races(outcome: Outcome, values: Values) -> list[Attempt]:
     return []
 
 
-def _traces(outcome: Outcome, values: Values, most: int = MOST_TRACES) -> Iterator[tuple[Trace, Memories]]:
+def traces_of(outcome: Outcome, values: Values = None, most: int = MOST_TRACES) -> Iterator[tuple[Trace, Memories]]:
     """The first traces of a program that are finished: nothing in them is refused."""
     for ops, memories in islice(traces(outcome.scenario, values), most):
         trace = Trace(memories)
@@ -157,7 +157,7 @@ def _alike(one: Step, other: Step) -> bool:
     return (one.lane, one.line, one.title) == (other.lane, other.line, other.title)
 
 
-def _memories(outcome: Outcome, values: Values) -> Memories:
+def memories_of(outcome: Outcome, values: Values = None) -> Memories:
     """Those of the variant whose trace the outcome shows."""
     for ops, memories in traces(outcome.scenario, values):
         if ops[: len(outcome.trace.ops)] == outcome.trace.ops:

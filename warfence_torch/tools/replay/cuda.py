@@ -20,7 +20,8 @@ from warfence.races.scenarios.operations import Memories, Op
 from warfence.races.scenarios.trace import Trace
 from warfence_torch.lanes_cuda import CudaLane, distinct_stream
 from warfence_torch.tools.capture import capturing
-from warfence_torch.tools.replay.gates_cuda import Awaited, StreamGates
+from warfence_torch.tools.planting.stages import stage
+from warfence_torch.tools.replay.gates_cuda import Awaited, NoGates, StreamGates
 from warfence_torch.tools.replay.host import NO_DONATION
 
 BLOCK = 100_000  # int32 of a block that the allocator hands out; like no other size here
@@ -48,21 +49,41 @@ class CudaMachines:
         while len(self._streams) < len(names):
             self._streams.append(CudaLane(f"replay {len(self._streams)}", distinct_stream(self._streams)))
         on = {name: lane.stream for name, lane in zip(names, self._streams, strict=False)}
-        return CudaMachine(trace, memories, on)
+        return CudaMachine(trace, memories, on, CudaCells(trace, memories))
+
+
+class CudaCells:
+    """The memory of a trace, zeroed. device, pinned: by name. pool: what the host allocates, in turn, by name."""
+
+    def __init__(self, trace: Trace, memories: Memories) -> None:
+        kinds = memories.kind
+        self.device = {name: _zeros(memories.size[name]).cuda() for name, kind in kinds.items() if kind != "pinned"}
+        self.pinned = {
+            name: _zeros(memories.size[name]).pin_memory() for name, kind in kinds.items() if kind == "pinned"
+        }
+        made = [op.reaches[0] for op in trace.ops if op.kind == "allocates" and op.lane == "host"]
+        self.pool: dict[str, list[Tensor]] = {one.memory: [] for one in made}
+        for one in made:
+            self.pool[one.memory].append(_zeros(one.end).pin_memory())
 
 
 class CudaMachine:
-    """Implements `warfence.races.replay.machine.Machine`."""
+    """Implements `warfence.races.replay.machine.Machine`. ungated: its gates are open from the start, and not on the streams."""
 
-    def __init__(self, trace: Trace, memories: Memories, streams: Mapping[str, torch.cuda.Stream]) -> None:
+    def __init__(
+        self, trace: Trace, memories: Memories, streams: Mapping[str, torch.cuda.Stream], cells: CudaCells,
+        ungated: bool = False,
+    ) -> None:  # fmt: skip
         self.seen: Seen = {}
         self.refusals: list[tuple[int, str]] = []
         self._streams = streams
         self._memories = memories
-        self._cells = {name: _zeros(memories.size[name], kind == "pinned") for name, kind in memories.kind.items()}
+        self._cells = {**cells.device, **cells.pinned}
+        self._pool = {name: iter(blocks) for name, blocks in cells.pool.items()}
         calls = parts_of(trace)
         accesses = [part for call in calls for parts in call for part in parts if part.op.kind != "records"]
-        self.gates = StreamGates([part.id for part in accesses if part.step and part.op.lane != "host"])
+        on_streams = [part.id for part in accesses if part.step and part.op.lane != "host"]
+        self.gates = NoGates() if ungated else StreamGates(on_streams)
         self._constants, self._results = _copies(accesses)
         in_graphs = {step.event for op in trace.ops for step in op.steps if step.kind == "records"}
         events = {step.event for step in trace.steps if step.event}
@@ -76,7 +97,6 @@ class CudaMachine:
             for parts in call
             if trace.ops[parts[0].call].kind == "launch"
         }
-        self._pinned = {name: [_zeros(size, True) for _ in range(many)] for name, size, many in _host_blocks(trace)}
         self._addresses: dict[str, int] = {}
         self._warm_up(trace)
         torch.cuda.synchronize()
@@ -97,7 +117,8 @@ class CudaMachine:
         self._check_names(part.op)
         for at, one in enumerate(part.op.reaches):
             if one.verb == "reads":
-                self.seen[part.id, at] = tuple(self._cells[one.memory][one.begin : one.end].tolist())
+                copy = self._cells[one.memory][one.begin : one.end].clone()  # an operation, which a watch sees
+                self.seen[part.id, at] = tuple(copy.tolist())
         for one in part.op.reaches:
             if one.verb == "writes":
                 self._cells[one.memory][one.begin : one.end].fill_(value_of(part.id))
@@ -107,7 +128,7 @@ class CudaMachine:
         self._records[event] += 1
         self._awaited.record(self._streams[lane], event, self._records[event])
 
-    def wait(self, lane: str, event: str) -> None:
+    def wait(self, lane: str, event: str, launch: int = 0) -> None:
         self._streams[lane].wait_event(self._events[event])
 
     def wait_lane(self, lane: str, other: str) -> None:
@@ -127,7 +148,7 @@ class CudaMachine:
         if op.kind == "frees":
             del self._cells[op.memory]
         elif op.lane == "host":
-            self._cells[op.reaches[0].memory] = self._pinned[op.reaches[0].memory].pop()
+            self._cells[op.reaches[0].memory] = next(self._pool[op.reaches[0].memory])
         else:
             self._allocate(op)
 
@@ -167,18 +188,22 @@ class CudaMachine:
                 self._awaited.record(stream, part.op.event, 0 if part.step is None else part.step.number)
                 continue
             self.gates.enqueue(part.id, stream)
-            for at, one in enumerate(part.op.reaches):
-                if one.verb == "reads":
-                    self._results[part.id, at].copy_(self._cells[one.memory][one.begin : one.end], non_blocking=True)
-            for at, one in enumerate(part.op.reaches):
-                if one.verb == "writes":
-                    self._cells[one.memory][one.begin : one.end].copy_(self._constants[part.id, at], non_blocking=True)
+            with stage(part.name):
+                self._copy(part)
             self.gates.enqueue_done(part.id, stream)
+
+    def _copy(self, part: Part) -> None:
+        for at, one in enumerate(part.op.reaches):
+            if one.verb == "reads":
+                self._results[part.id, at].copy_(self._cells[one.memory][one.begin : one.end], non_blocking=True)
+        for at, one in enumerate(part.op.reaches):
+            if one.verb == "writes":
+                self._cells[one.memory][one.begin : one.end].copy_(self._constants[part.id, at], non_blocking=True)
 
     def _allocate(self, op: Op) -> None:
         name = op.reaches[0].memory
         with torch.cuda.stream(self._streams[op.lane]):
-            block = torch.empty(BLOCK, dtype=torch.int32, device="cuda")
+            block = new_block()
         if op.memory and block.data_ptr() != self._addresses[op.memory]:
             raise RuntimeError(f"the allocator handed out another block for '{name}' than that of '{op.memory}'")
         self._addresses[name] = block.data_ptr()
@@ -191,7 +216,7 @@ class CudaMachine:
         kept = []
         for lane, many in wanted.items():
             with torch.cuda.stream(self._streams[lane]):
-                kept += [torch.zeros(BLOCK, dtype=torch.int32, device="cuda") for _ in range(many)]
+                kept += [new_block().zero_() for _ in range(many)]
         torch.cuda.synchronize()
         kept.clear()
 
@@ -201,9 +226,13 @@ class CudaMachine:
                 raise NameError(f"the block '{one.memory}' is gone: its last name was dropped")
 
 
-def _zeros(size: int, pinned: bool) -> Tensor:
-    cells = torch.zeros(size, dtype=torch.int32)
-    return cells.pin_memory() if pinned else cells.cuda()
+def new_block() -> Tensor:
+    """A block that the caching allocator hands out on the current stream."""
+    return torch.empty(BLOCK, dtype=torch.int32, device="cuda")
+
+
+def _zeros(size: int) -> Tensor:
+    return torch.zeros(size, dtype=torch.int32)
 
 
 def _copies(accesses: Sequence[Part]) -> tuple[dict[tuple[int, int], Tensor], dict[tuple[int, int], Tensor]]:
@@ -213,15 +242,7 @@ def _copies(accesses: Sequence[Part]) -> tuple[dict[tuple[int, int], Tensor], di
         for at, one in enumerate(part.op.reaches if part.op.lane != "host" else ()):
             size = one.end - one.begin
             if one.verb == "writes":
-                constants[part.id, at] = torch.full((size,), value_of(part.id), dtype=torch.int32, device="cuda")
+                constants[part.id, at] = torch.full((size,), value_of(part.id), dtype=torch.int32).cuda()
             elif one.verb == "reads":
-                results[part.id, at] = torch.zeros(size, dtype=torch.int32, device="cuda")
+                results[part.id, at] = _zeros(size).cuda()
     return constants, results
-
-
-def _host_blocks(trace: Trace) -> list[tuple[str, int, int]]:
-    """(name, cells, how many) of pinned memory that the host allocates."""
-    sizes = [
-        (op.reaches[0].memory, op.reaches[0].end) for op in trace.ops if op.kind == "allocates" and op.lane == "host"
-    ]
-    return [(*one, many) for one, many in Counter(sizes).items()]

@@ -63,6 +63,20 @@ class StreamGates:
         return True
 
 
+class NoGates(StepGates):
+    """The gates of a run that nobody forces: all open, and no call for a stream."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.release()
+
+    def enqueue(self, step: int, stream: torch.cuda.Stream) -> None:
+        """Nothing."""
+
+    def enqueue_done(self, step: int, stream: torch.cuda.Stream) -> None:
+        """Nothing."""
+
+
 class Awaited:
     """A word for each record that somebody awaits by its number, wherever the record is called."""
 

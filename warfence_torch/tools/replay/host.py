@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from warfence.host.lanes import WorkerLane
 from warfence.races.replay.gates import StepGates
@@ -15,6 +16,7 @@ from warfence.races.replay.parts import donates
 from warfence.races.replay.sizes import lanes, sizes
 from warfence.races.scenarios.operations import Memories, Op
 from warfence.races.scenarios.trace import Trace
+from warfence_torch.tools.planting.stages import stage
 
 NO_DONATION = "torch has no donation: nothing takes the memory of a tensor over"
 NO_BLOCKS = "which block the C library hands out next is not the program's to say"
@@ -32,15 +34,25 @@ class HostMachines:
         return NO_DONATION if donates(trace) else ""
 
     def make(self, trace: Trace, memories: Memories) -> Machine:
-        gates, seen = StepGates(), Seen()
-        return HostMachine(lanes(trace), gates, seen, _Tensors(sizes(trace, memories), gates, seen))
+        return machine(trace, cells(trace, memories))
+
+
+def cells(trace: Trace, memories: Memories) -> dict[str, Tensor]:
+    """A zeroed int32 tensor for each memory of a trace."""
+    return {name: torch.zeros(size, dtype=torch.int32) for name, size in sizes(trace, memories).items()}
+
+
+def machine(trace: Trace, cells: Mapping[str, Tensor]) -> HostMachine:
+    """Host lanes over these tensors."""
+    gates, seen = StepGates(), Seen()
+    return HostMachine(lanes(trace), gates, seen, _Tensors(cells, gates, seen))
 
 
 class _Tensors:
     """Implements `warfence.races.replay.host_machine.Memory`."""
 
-    def __init__(self, sizes: Mapping[str, int], gates: StepGates, seen: Seen) -> None:
-        self._cells = {name: torch.zeros(size, dtype=torch.int32) for name, size in sizes.items()}
+    def __init__(self, cells: Mapping[str, Tensor], gates: StepGates, seen: Seen) -> None:
+        self._cells = cells
         self._gates, self._seen = gates, seen
 
     def bind(self, parts: Sequence[Part], lane: WorkerLane) -> Callable[[], None]:
@@ -49,7 +61,8 @@ class _Tensors:
     def host(self, part: Part) -> None:
         for at, one in enumerate(part.reaches):
             if one.verb == "reads":
-                self._seen[part.id, at] = tuple(self._cells[one.memory][one.begin : one.end].tolist())
+                copy = self._cells[one.memory][one.begin : one.end].clone()  # an operation, which a watch sees
+                self._seen[part.id, at] = tuple(copy.tolist())
         for one in part.reaches:
             if one.verb == "writes":
                 self._cells[one.memory][one.begin : one.end].fill_(value_of(part.id))
@@ -66,5 +79,6 @@ class _Tensors:
     def _run(self, parts: Sequence[Part], lane: WorkerLane) -> None:
         for part in parts:
             self._gates.pass_through(part.id, lane.stand)
-            self.host(part)
+            with stage(part.name):
+                self.host(part)
             self._gates.finish(part.id)

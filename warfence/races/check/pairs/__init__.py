@@ -1,1 +1,0 @@
-"""Racy programs and their fixed twins, run on a backend through the neutral interface: what the checker must say of each."""
