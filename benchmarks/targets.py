@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from warfence.bench.cases import Case
-from warfence.bench.document import read_document, results_of
+from warfence.bench.document import read_document
 from warfence.bench.results import CaseResult
 from warfence.bench.spread import Spread
 
@@ -43,21 +44,21 @@ def _of_case(case: CaseResult) -> Iterator[Row]:
         told = (short or case.forward_ms.median >= LEAST_MS) and not case.case.sync and (torch or not short)
         yield _row(on, f"step / ideal, {what}", fine.over_ideal, most if told else None)
         for name, least in (("coarse", 1.15), ("self", 1.8)):
-            ratio = case.over_reference(name)
+            ratio = case.strategies[name].over_in_graph if name in case.strategies else None
             if ratio is not None:
                 wanted = least if torch and short and not case.case.sync else None
                 yield _row(on, f"{name} / fine, {what}", ratio, wanted, at_least=True)
-    if cuda and torch and case.latency_us is not None:
-        yield _row(on, f"barrier latency, us, {what}", case.latency_us, 10.0)
+    if cuda and torch and case.barrier_latency_us is not None:
+        yield _row(on, f"barrier latency, us, {what}", case.barrier_latency_us, 10.0)
     if cuda and torch:
         for kind, most in (("in_graph", 2.5), ("recorded", 5.0)):
             if kind in case.host_costs_us:
                 yield _row(on, f"publish + barrier, us, {kind}, {what}", case.host_costs_us[kind], most)
-    if case.device == "cpu" and case.case.forward == "demo" and case.fence_share is not None:
-        share = 100 * case.fence_share
+    if case.device == "cpu" and case.case.forward == "demo" and case.fence_share_of_step is not None:
+        share = 100 * case.fence_share_of_step
         yield on, f"fence over off, % of a step, {what}", "<= 2", f"{share:.2f}", _met(share <= 2)
-    if case.memory is not None and case.memory.growth_per_step is not None:
-        growth, (early, late) = case.memory.growth_per_step, case.memory.resident
+    if case.memory is not None and case.memory.growth_bytes_per_step is not None:
+        growth, (early, late) = case.memory.growth_bytes_per_step, case.memory.resident_bytes
         flat = late is not None and early is not None and late <= 1.01 * early
         yield on, f"memory, bytes a step over {case.memory.steps[1]} steps, {what}", "flat", f"{growth:.0f}", _met(flat)
 
@@ -66,7 +67,7 @@ def _table_rows(cases: list[CaseResult]) -> Iterator[Row]:
     """The step at the most rows over the step at the fewest, all else alike."""
     groups: dict[tuple[str, str, Case], list[CaseResult]] = {}
     for case in cases:
-        plain = Case.from_json({**case.case.to_json(), "table_rows": 0})
+        plain = replace(case.case, table_rows=0)
         if FINE in case.strategies:
             groups.setdefault((case.backend, case.device, plain), []).append(case)
     for (backend, device, plain), group in groups.items():
@@ -95,12 +96,12 @@ def main(paths: list[str]) -> int:
         return 2
     documents = [read_document(Path(path)) for path in paths]
     for made in documents:
-        about = made["environment"]
-        devices = ", ".join(device["name"] for device in about["devices"]) or f"{about['cpus']} CPUs"
-        versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-        print(f"- `{about['command']}`: {devices}; {versions}; {about['date']}")
+        about = made.environment
+        devices = ", ".join(device["name"] for device in about.devices) or f"{about.cpus} CPUs"
+        versions = ", ".join(f"{name} {version}" for name, version in about.versions.items())
+        print(f"- `{about.command}`: {devices}; {versions}; {about.date}")
     print("\n| on | figure | target | measured (quartiles) | |\n| --- | --- | --- | --- | --- |")
-    for row in rows(case for made in documents for case in results_of(made)[0]):
+    for row in rows(case for made in documents for case in made.cases):
         print(f"| {' | '.join(row)} |")
     return 0
 

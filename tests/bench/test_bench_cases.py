@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from warfence.bench.cases import Case, cases
 from warfence.bench.presets import DEFAULTS
 from warfence.core.errors import InputError
+from warfence.host.documents import plain
 
 
 def test_without_an_axis_the_point_itself() -> None:
@@ -41,5 +43,5 @@ def test_what_there_is_not_is_refused() -> None:
 
 def test_a_case_survives_json() -> None:
     case = Case("tiny", writes=30, sync=True)
-    assert Case.from_json(case.to_json()) == case
+    assert msgspec.convert(plain(case), Case) == case
     assert case.name == "tiny, 30 writes, sync, batch 8, 1000 rows"

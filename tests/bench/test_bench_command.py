@@ -98,6 +98,21 @@ def test_a_document_of_something_else_is_refused(tmp_path: Path, capsys: pytest.
     assert "is no document of `warfence bench` of format 1; measure again with --out" in capsys.readouterr().err
 
 
+def test_a_document_with_a_wrong_field_is_refused_with_the_field(
+    written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = json.loads(written.read_text())
+    found["cases"][0]["parameters"] = "many"
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(found))
+    capsys.readouterr()
+    assert main(["bench", "--read", str(path)]) == 2
+    assert capsys.readouterr().err == (
+        f"error: '{path}' is no whole document of `warfence bench`: cases[0].parameters is 'many'; allowed is an integer; "
+        "measure again with --out\n"
+    )
+
+
 FAILING = '''
 """A backend whose second case fails."""
 from warfence.parity.strict.backend import StrictBackend

@@ -25,4 +25,4 @@ def test_every_strategy_on_a_gpu(backend: str, left_out: set[str]) -> None:
     finally:
         group.close()
     assert set(result.unavailable) == left_out
-    assert (result.latency_us is not None) == (backend == "torch")
+    assert (result.barrier_latency_us is not None) == (backend == "torch")

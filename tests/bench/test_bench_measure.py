@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from warfence.bench.document import FORMAT, document, environment, results_of
+from warfence.bench.document import FORMAT, Document, document, environment
 from warfence.bench.group import Group, Watch, chosen
 from warfence.bench.measure import Measurement, measure
 from warfence.bench.memory import over_steps
@@ -16,6 +16,7 @@ from warfence.bench.results import CaseResult
 from warfence.bench.run import Found, Plan, run
 from warfence.bench.strategies import NAMES
 from warfence.core.errors import InputError
+from warfence.host.documents import decoded, plain
 from warfence.serve.jobs.start import open_backend
 
 from .conftest import LITTLE, SMALL
@@ -56,7 +57,7 @@ def test_strategies_run_in_turn(measured: tuple[CaseResult, list[str]]) -> None:
 def test_figures_are_of_all_rounds(result: CaseResult) -> None:
     for found in result.strategies.values():
         assert len(found.step_ms.values) == len(found.over_ideal.values) == LITTLE.rounds
-    reference = result.over_reference("in_graph")
+    reference = result.strategies["in_graph"].over_in_graph
     assert reference is not None
     assert reference.median == 1.0
     pairs = zip(result.forward_ms.values, result.schedule_ms.values, result.boundary_ms.values, strict=True)
@@ -65,7 +66,7 @@ def test_figures_are_of_all_rounds(result: CaseResult) -> None:
 
 def test_the_form_of_the_document_is_stable(result: CaseResult) -> None:
     made = document(environment([], {"OMP_NUM_THREADS": "1"}), LITTLE, [result], [])
-    found = json.loads(json.dumps(made))
+    found = json.loads(json.dumps(plain(made)))
     assert set(found) == {"format", "environment", "settings", "legend", "cases", "served"}
     assert found["format"] == FORMAT == 1
     assert {"date", "command", "machine", "cpus", "devices", "versions", "variables"} <= set(found["environment"])
@@ -78,10 +79,11 @@ def test_the_form_of_the_document_is_stable(result: CaseResult) -> None:
 
 
 def test_a_document_is_read_as_it_was_written(result: CaseResult) -> None:
-    made = json.loads(json.dumps(document(environment([], {}), LITTLE, [result], [])))
-    cases, served = results_of(made)
-    assert [case.to_json() for case in cases] == made["cases"]
-    assert served == []
+    made = plain(document(environment([], {}), LITTLE, [result], []))
+    read = decoded(json.dumps(made).encode(), Document, "document", "", "it")
+    assert read.cases == [result]
+    assert read.served == []
+    assert plain(read) == made
 
 
 def test_a_backend_without_markers_still_has_a_reference_for_its_limits() -> None:
@@ -98,15 +100,15 @@ def test_a_backend_without_markers_still_has_a_reference_for_its_limits() -> Non
     assert list(result.strategies) == ["serial"]
     assert result.unavailable == {"in_graph": "no external_markers: switched off"}
     assert set(result.host_costs_us) == {"recorded", "coarse", "off"}
-    assert result.over_reference("serial") is None
-    assert result.fence_share is None
+    assert result.strategies["serial"].over_in_graph is None
+    assert result.fence_share_of_step is None
 
 
 def test_memory_is_looked_at_after_a_third_and_at_the_end() -> None:
     sizes = iter([100, 200, 200, 200])
     memory = over_steps(lambda: 10, lambda: {"tables_bytes": next(sizes), "torch": "2.8"})
     assert memory.steps == (10, 30)
-    assert [dict(one) for one in memory.reported] == [{"tables_bytes": 100}, {"tables_bytes": 200}]
+    assert [dict(one) for one in memory.reported_bytes] == [{"tables_bytes": 100}, {"tables_bytes": 200}]
 
 
 def test_a_strategy_that_there_is_not_is_refused() -> None:
@@ -124,8 +126,8 @@ def test_backends_agree_with_themselves_behind_every_strategy(backend: str) -> N
         group.close()
     left_out = {"torch": {"fresh_staging", "donation_only", "copied_tables"}, "jax": {"fresh_staging"}}
     assert set(result.unavailable) == left_out[backend]
-    assert all(found.figures["bubble"] is not None for found in result.strategies.values())
-    assert result.no_latency is not None
+    assert all(found.bubble is not None for found in result.strategies.values())
+    assert result.no_barrier_latency is not None
 
 
 def test_cases_that_differ_in_table_rows_alone_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
 from warfence.bench.spread import Spread
+from warfence.host.documents import plain
 
 
 @pytest.mark.parametrize(
@@ -30,4 +32,4 @@ def test_nothing_measured_is_no_spread() -> None:
 
 def test_json_and_back() -> None:
     spread = Spread.of([1.0, 2.0])
-    assert Spread.from_json(spread.to_json()) == spread
+    assert msgspec.convert(plain(spread), Spread) == spread

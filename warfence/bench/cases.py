@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from warfence.bench import presets
@@ -47,13 +47,6 @@ class Case:
         """Cases that are alike in this, and in the rows of the table, share compiled forwards."""
         return self.forward, self.batch
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Case:
-        return cls(**found)
-
 
 def cases(axes: Sequence[str], forwards: Sequence[str], device: str) -> list[Case]:
     """The cases of the axes, each once, those of one shape beside each other.
@@ -74,7 +67,12 @@ def cases(axes: Sequence[str], forwards: Sequence[str], device: str) -> list[Cas
         elif axis == "model":
             found += [Case(forward) for forward in MODELS]
         elif axis in VALUES:
-            found += [Case.from_json({**point.to_json(), axis: value}) for point in points for value in VALUES[axis]]
+            found += [replace(point, **_moved(axis, value)) for point in points for value in VALUES[axis]]
     distinct = list(dict.fromkeys(found))
     order = list(dict.fromkeys(case.shape for case in distinct))
     return sorted(distinct, key=lambda case: order.index(case.shape))
+
+
+def _moved(axis: str, value: int | bool) -> dict[str, Any]:
+    """The field that an axis moves."""
+    return {axis: value}

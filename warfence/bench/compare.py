@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from warfence.bench.cases import Case
+from warfence.bench.document import Document
+from warfence.bench.results import CaseResult
+from warfence.bench.spread import Spread
 
 COMPARED = ("machine", "cpus", "devices", "versions", "variables")
 
@@ -27,44 +28,40 @@ class Change:
         return self.new / self.old if self.old else None
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+def changes(old: Document, new: Document) -> list[Change]:
     """Step times, and what does not belong to a strategy: host costs and latency. In the order of the new document."""
-    before = {_key(case): case for case in old["cases"]}
+    before = {case.key: case for case in old.cases}
     found = []
-    for case in new["cases"]:
-        was = before.get(_key(case))
+    for case in new.cases:
+        was = before.get(case.key)
         if was is not None:
-            found += list(_of_case(_key(case), was, case))
+            found += list(_of_case(case.key, was, case))
     return found
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def differences(old: Document, new: Document) -> list[str]:
     """In what the environments differ, a clause each."""
-    was, now = old["environment"], new["environment"]
-    return [f"{name}: {was.get(name)} then, {now.get(name)} now" for name in COMPARED if was.get(name) != now.get(name)]
+    pairs = {name: [getattr(one.environment, name) for one in (old, new)] for name in COMPARED}
+    return [f"{name}: {was} then, {now} now" for name, (was, now) in pairs.items() if was != now]
 
 
-def missing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def missing(old: Document, new: Document) -> list[str]:
     """Cases of the old document that the new one does not have."""
-    now = {_key(case) for case in new["cases"]}
-    return [key for case in old["cases"] if (key := _key(case)) not in now]
+    now = {case.key for case in new.cases}
+    return [case.key for case in old.cases if case.key not in now]
 
 
-def _of_case(where: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Change]:
-    for name, figures in now["strategies"].items():
-        if name in was["strategies"]:
-            yield _change(where, name, "step_ms", was["strategies"][name]["step_ms"], figures["step_ms"])
-    for kind, cost in now["host_costs_us"].items():
-        if kind in was["host_costs_us"]:
-            yield _change(where, kind, "publish + barrier us", was["host_costs_us"][kind], cost)
-    if was["barrier_latency_us"] and now["barrier_latency_us"]:
-        yield _change(where, "barrier", "latency us", was["barrier_latency_us"], now["barrier_latency_us"])
+def _of_case(where: str, was: CaseResult, now: CaseResult) -> Iterator[Change]:
+    for name, found in now.strategies.items():
+        if name in was.strategies:
+            yield _change(where, name, "step_ms", was.strategies[name].step_ms, found.step_ms)
+    for kind, cost in now.host_costs_us.items():
+        if kind in was.host_costs_us:
+            yield _change(where, kind, "publish + barrier us", was.host_costs_us[kind], cost)
+    if was.barrier_latency_us and now.barrier_latency_us:
+        yield _change(where, "barrier", "latency us", was.barrier_latency_us, now.barrier_latency_us)
 
 
-def _change(where: str, of: str, figure: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
-    apart = old["high"] < new["low"] or new["high"] < old["low"]
-    return Change(where, of, figure, old["median"], new["median"], apart)
-
-
-def _key(case: Mapping[str, Any]) -> str:
-    return f"{case['backend']} on {case['device']}, {Case.from_json(case['case']).name}"
+def _change(where: str, of: str, figure: str, old: Spread, new: Spread) -> Change:
+    apart = old.high < new.low or new.high < old.low
+    return Change(where, of, figure, old.median, new.median, apart)

@@ -11,7 +11,7 @@ from warfence.bench.group import LEAST_STEPS, Entry, Group
 from warfence.bench.latency import barrier_latency_us
 from warfence.bench.loop import LEAD_IN, Block, run_block
 from warfence.bench.memory import Memory, over_steps
-from warfence.bench.results import CaseResult, StrategyResult
+from warfence.bench.results import CaseResult, StrategyResult, fence_share
 from warfence.bench.spread import Spread
 from warfence.bench.strategies import REFERENCE
 
@@ -57,21 +57,27 @@ class Measurement:
         limit = zip(self._forward, self._schedule, self._boundary, strict=True)
         ideal = Spread.of(max(forward, schedule + boundary) for forward, schedule, boundary in limit)
         latency, why_not = self._latency()
-        group = self.group
+        group, strategies = self.group, self._strategies(ideal)
+        costs = host_costs_us(self._first, self._reference, group.effort.bursts)
         return CaseResult(
             backend=group.name, device=self._first.backend.device, case=self.case, parameters=group.parameters,
             forward_ms=Spread.of(self._forward), schedule_ms=Spread.of(self._schedule),
             boundary_ms=Spread.of(self._boundary), ideal_ms=ideal,
-            strategies={
-                t.entry.strategy.name: StrategyResult.of(
-                    t.blocks, ideal, t.steps, t.entry.planned.decision.policy.value, t.entry.strategy
-                )
-                for t in self._tracks
-            },
-            unavailable=dict(group.unavailable),
-            host_costs_us=host_costs_us(self._first, self._reference, group.effort.bursts),
-            latency_us=latency, no_latency=why_not, memory=self._memory(),
+            strategies=strategies, unavailable=dict(group.unavailable), host_costs_us=costs,
+            fence_share_of_step=fence_share(strategies, costs), barrier_latency_us=latency, no_barrier_latency=why_not,
+            memory=self._memory(),
         )  # fmt: skip
+
+    def _strategies(self, ideal: Spread) -> dict[str, StrategyResult]:
+        fine = next(
+            (Spread.of(b.step_ms for b in t.blocks) for t in self._tracks if t.entry.strategy.name == REFERENCE), None
+        )
+        return {
+            t.entry.strategy.name: StrategyResult.of(
+                t.blocks, ideal, fine, t.steps, t.entry.planned.decision.policy.value, t.entry.strategy
+            )
+            for t in self._tracks
+        }
 
     def _run(self, entry: Entry, steps: int) -> Block:
         self.order.append(entry.strategy.name)

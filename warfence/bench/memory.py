@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 STATM = Path("/proc/self/statm")
+Pair = tuple[int | None, int | None]
 
 
 def resident_bytes() -> int | None:
@@ -21,29 +21,23 @@ def resident_bytes() -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes after a third of the steps, and at the end: of the process, and what the backend says of itself."""
+    """Bytes after a third of the steps, and at the end: of the process, and what the backend says of itself.
+
+    growth_bytes_per_step: of the process, over the last two thirds; None where its memory is not told.
+    """
 
     steps: tuple[int, int]
-    resident: tuple[int | None, int | None]
-    reported: tuple[Mapping[str, int], Mapping[str, int]]
-
-    @property
-    def growth_per_step(self) -> float | None:
-        """Bytes of the process a step, over the last two thirds."""
-        early, late = self.resident
-        return None if early is None or late is None else (late - early) / (self.steps[1] - self.steps[0])
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "steps": list(self.steps),
-            "resident_bytes": list(self.resident),
-            "reported_bytes": [dict(r) for r in self.reported],
-            "growth_bytes_per_step": self.growth_per_step,
-        }
+    resident_bytes: tuple[int | None, int | None]
+    reported_bytes: tuple[Mapping[str, int], Mapping[str, int]]
+    growth_bytes_per_step: float | None
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Memory:
-        return cls(tuple(found["steps"]), tuple(found["resident_bytes"]), tuple(found["reported_bytes"]))
+    def of(
+        cls, steps: tuple[int, int], resident: Pair, reported: tuple[Mapping[str, int], Mapping[str, int]]
+    ) -> Memory:
+        early, late = resident
+        growth = None if early is None or late is None else (late - early) / (steps[1] - steps[0])
+        return cls(steps, resident, reported, growth)
 
 
 def over_steps(run: Callable[[], int], report: Callable[[], Mapping[str, object]]) -> Memory:
@@ -56,4 +50,4 @@ def over_steps(run: Callable[[], int], report: Callable[[], Mapping[str, object]
     early = look()
     total = first + run() + run()
     late = look()
-    return Memory((first, total), (early[0], late[0]), (early[1], late[1]))
+    return Memory.of((first, total), (early[0], late[0]), (early[1], late[1]))

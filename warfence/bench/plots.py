@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from warfence.bench.cases import Case
+from warfence.bench.document import Environment
 from warfence.bench.results import CaseResult
 from warfence.bench.spread import Spread
 from warfence.bench.strategies import NAMES, REFERENCE
@@ -28,7 +29,7 @@ def check_plots(directory: Path) -> None:
         raise InputError(f"--plots '{directory}' is a file; give a directory")
 
 
-def draw(cases: Sequence[CaseResult], environment: Mapping[str, Any], directory: Path) -> Iterator[Path]:
+def draw(cases: Sequence[CaseResult], environment: Environment, directory: Path) -> Iterator[Path]:
     """Draw what the cases hold, one file a figure; yields each path when it is written."""
     directory.mkdir(parents=True, exist_ok=True)
     for backend, device in dict.fromkeys((case.backend, case.device) for case in cases):
@@ -52,7 +53,7 @@ def _only(case: Case, axis: str) -> bool:
     return all(getattr(case, n) == getattr(plain, n) for n in ("writes", "sync", "batch", "table_rows") if n != axis)
 
 
-def _bars(cases: Sequence[CaseResult], about: str, environment: Mapping[str, Any], path: Path) -> Path:
+def _bars(cases: Sequence[CaseResult], about: str, environment: Environment, path: Path) -> Path:
     """Step over ideal: a group a forward, a bar a strategy."""
     figure, axes = _figure(environment, about)
     names = [name for name in NAMES if any(name in case.strategies for case in cases)]
@@ -73,13 +74,13 @@ def _bars(cases: Sequence[CaseResult], about: str, environment: Mapping[str, Any
     return _save(figure, path)
 
 
-def _costs(cases: Sequence[CaseResult], about: str, environment: Mapping[str, Any], path: Path) -> Path:
+def _costs(cases: Sequence[CaseResult], about: str, environment: Environment, path: Path) -> Path:
     """Microseconds of publish and barrier on the host, and the latency of the barrier, a group a forward."""
     figure, axes = _figure(environment, about)
     kinds: dict[str, list[Spread | None]] = {
         kind: [case.host_costs_us.get(kind) for case in cases] for kind in ("in_graph", "recorded", "coarse", "off")
     }
-    kinds["barrier latency (device)"] = [case.latency_us for case in cases]
+    kinds["barrier latency (device)"] = [case.barrier_latency_us for case in cases]
     for i, (kind, spreads) in enumerate(kinds.items()):
         having = [(at, s) for at, s in enumerate(spreads) if s is not None]
         spans = [[s.median - s.low for _, s in having], [s.high - s.median for _, s in having]]
@@ -95,7 +96,7 @@ def _costs(cases: Sequence[CaseResult], about: str, environment: Mapping[str, An
 
 
 def _curves(
-    cases: Sequence[CaseResult], axis: str, title: str, about: str, environment: Mapping[str, Any], path: Path
+    cases: Sequence[CaseResult], axis: str, title: str, about: str, environment: Environment, path: Path
 ) -> Path:
     """Step time along an axis: a curve a strategy, with quartiles, and the ideal."""
     figure, axes = _figure(environment, about)
@@ -120,7 +121,7 @@ def _curve(axes: Any, at: Sequence[int], spreads: Sequence[Spread], name: str, c
     axes.errorbar(at, middles, yerr=spans, label=name, color=colour, marker=marker, linewidth=1.2, capsize=2)
 
 
-def _figure(environment: Mapping[str, Any], about: str) -> tuple[Any, Any]:
+def _figure(environment: Environment, about: str) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4.5), layout="constrained", facecolor="white")
@@ -128,10 +129,8 @@ def _figure(environment: Mapping[str, Any], about: str) -> tuple[Any, Any]:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
-    devices = ", ".join(dict.fromkeys(str(device["name"]) for device in environment.get("devices", ())))
-    axes.set_title(
-        f"{about}{f' ({devices})' if devices else ''}, {str(environment['date'])[:10]}", loc="left", fontsize=10
-    )
+    devices = ", ".join(dict.fromkeys(str(device["name"]) for device in environment.devices))
+    axes.set_title(f"{about}{f' ({devices})' if devices else ''}, {environment.date[:10]}", loc="left", fontsize=10)
     return figure, axes
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from warfence.bench.group import Open, Watch
 from warfence.bench.spread import Spread
@@ -27,7 +26,10 @@ NO_TRACE = "the axis prefill serves a real trace; give --trace FILE.csv (TIMESTA
 
 @dataclass(frozen=True, slots=True)
 class ServedResult:
-    """Runs of one workload behind each fence. prefill_share: of the steps, those that read prompts."""
+    """Runs of one workload behind each fence. prefill_share: of the steps, those that read prompts.
+
+    fine_over: throughput of the fine fence over another's, round by round.
+    """
 
     backend: str
     device: str
@@ -38,27 +40,7 @@ class ServedResult:
     prefill_share: float
     tokens_per_s: Mapping[str, Spread]
     host_us_per_step: Mapping[str, Spread]
-
-    def over_fine(self, fence: str) -> Spread:
-        """Throughput of the fine fence over another's, round by round."""
-        return self.tokens_per_s[FenceMode.FINE.value].over(self.tokens_per_s[fence])
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "backend": self.backend, "device": self.device, "axis": self.axis, "value": self.value,
-            "requests": self.requests, "tokens": self.tokens, "prefill_share": self.prefill_share,
-            "tokens_per_s": {n: s.to_json() for n, s in self.tokens_per_s.items()},
-            "host_us_per_step": {n: s.to_json() for n, s in self.host_us_per_step.items()},
-            "fine_over": {n: self.over_fine(n).to_json() for n in self.tokens_per_s if n != FenceMode.FINE.value},
-        }  # fmt: skip
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> ServedResult:
-        rates, costs = (
-            {n: Spread.from_json(s) for n, s in found[name].items()} for name in ("tokens_per_s", "host_us_per_step")
-        )
-        plain = ("backend", "device", "axis", "value", "requests", "tokens", "prefill_share")
-        return cls(**{name: found[name] for name in plain}, tokens_per_s=rates, host_us_per_step=costs)
+    fine_over: Mapping[str, Spread]
 
 
 def check(axes: Sequence[str], trace: Path | None) -> None:
@@ -101,9 +83,12 @@ def measure_served(
     if len(digests) > 1:
         raise WarfenceError(f"bench: {name}, {axis} {value}: tokens differ between fences: {sorted(digests)}")
     any_run = runs[FenceMode.FINE.value][0]
+    rates = {name: Spread.of(s.generated_tokens / s.seconds for s in found[1:]) for name, found in runs.items()}
+    fine = rates[FenceMode.FINE.value]
     return ServedResult(
         name, backend.device, axis, value, any_run.requests, any_run.generated_tokens,
         any_run.steps_by_mode.get("extend", 0) / max(any_run.steps, 1),
-        {n: Spread.of(s.generated_tokens / s.seconds for s in found[1:]) for n, found in runs.items()},
-        {n: Spread.of(s.host_us_per_step for s in found[1:]) for n, found in runs.items()},
+        rates,
+        {name: Spread.of(s.host_us_per_step for s in found[1:]) for name, found in runs.items()},
+        {name: fine.over(rate) for name, rate in rates.items() if rate is not fine},
     )  # fmt: skip

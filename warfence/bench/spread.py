@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +28,6 @@ class Spread:
     def over(self, other: Spread) -> Spread:
         """Ratios, value by value: both were measured in the same rounds, so a drift of the machine cancels."""
         return Spread.of(a / b for a, b in zip(self.values, other.values, strict=True))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"median": self.median, "low": self.low, "high": self.high, "values": list(self.values)}
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Spread:
-        return cls(found["median"], found["low"], found["high"], tuple(found["values"]))
 
 
 def _at(ordered: list[float], share: float) -> float:

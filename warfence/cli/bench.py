@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from warfence.cli.contenders import contenders
 from warfence.cli.exits import CheckFailed, Interrupted
 from warfence.cli.output import JsonFlag, print_json, say, screens
 from warfence.core.errors import InputError
+from warfence.host.documents import plain
 from warfence.serve.jobs.options import check_out
 from warfence.serve.jobs.start import open_backend
 from warfence.serve.jobs.workload import at_least
@@ -102,14 +102,14 @@ def bench(
     _show(made, old, console)
     _write(made, out, plots, console)
     if as_json:
-        print_json(made)
+        print_json(plain(made))
     if isinstance(stopped, KeyboardInterrupt):
-        raise Interrupted(f"{len(made['cases'])} cases were measured before")
+        raise Interrupted(f"{len(made.cases)} cases were measured before")
     if stopped is not None:
         raise stopped
 
 
-def _measure(plan: Plan, bars: Console) -> tuple[dict[str, Any], BaseException | None]:
+def _measure(plan: Plan, bars: Console) -> tuple[documents.Document, BaseException | None]:
     """The document, and what ended the run early: what was measured until then is kept."""
     found, stopped = Found(), None
     try:
@@ -121,8 +121,8 @@ def _measure(plan: Plan, bars: Console) -> tuple[dict[str, Any], BaseException |
     return documents.document(about, plan.effort, found.cases, found.served), stopped
 
 
-def _show(made: Mapping[str, Any], old: Mapping[str, Any] | None, console: Console) -> None:
-    print_results(console, *documents.results_of(made))
+def _show(made: documents.Document, old: documents.Document | None, console: Console) -> None:
+    print_results(console, made.cases, made.served)
     if old is not None:
         print_changes(console, changes(old, made), differences(old, made), missing(old, made))
 
@@ -162,13 +162,12 @@ def _surroundings(plan: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
     return [device for answer in answers for device in answer if device["platform"] != "cpu"], variables
 
 
-def _write(made: Mapping[str, Any], out: Path | None, plots: Path | None, console: Console) -> None:
+def _write(made: documents.Document, out: Path | None, plots: Path | None, console: Console) -> None:
     try:
         if out is not None:
-            out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+            out.write_text(json.dumps(plain(made), indent=1) + "\n", encoding="utf-8")
             say(console, f"Written: {out}")
-        cases, _ = documents.results_of(made)
-        for path in draw(cases, made["environment"], plots) if plots is not None else ():
+        for path in draw(made.cases, made.environment, plots) if plots is not None else ():
             say(console, f"Written: {path}")
     except OSError as cause:
         raise CheckFailed(f"'{cause.filename}' cannot be written ({cause.strerror})") from cause

@@ -96,7 +96,7 @@ def _print_case(console: Console, case: CaseResult) -> None:
         f"{case.parameters / 1e6:.1f} M parameters" if case.parameters < 1e9 else f"{case.parameters / 1e9:.2f} B"
     )
     title = f"{case.backend} on {case.device}: {case.case.name} ({parameters})"
-    rows = [_row(name, found, case.over_reference(name)) for name, found in case.strategies.items()]
+    rows = [_row(name, found) for name, found in case.strategies.items()]
     print_table(title, COLUMNS, rows, console)
     say(
         console,
@@ -104,25 +104,29 @@ def _print_case(console: Console, case: CaseResult) -> None:
         f"begin to read boundary {_of(case.boundary_ms)}",
     )
     costs = ", ".join(f"{name} {cost.median:.2f}" for name, cost in case.host_costs_us.items())
-    share = case.fence_share
+    share = case.fence_share_of_step
     over_off = f"; over off {100 * share:.2f} % of a step" if share is not None else ""
     say(console, f"  publish + barrier, us of the host: {costs}{over_off}")
-    latency = f"{_of(case.latency_us, 1)} us" if case.latency_us is not None else f"not measured ({case.no_latency})"
+    latency = (
+        f"{_of(case.barrier_latency_us, 1)} us"
+        if case.barrier_latency_us
+        else f"not measured ({case.no_barrier_latency})"
+    )
     say(console, f"  barrier latency, boundary to first thing behind it: {latency}")
-    if case.memory is not None and (growth := case.memory.growth_per_step) is not None:
-        steps, (early, late) = case.memory.steps, case.memory.resident
+    if case.memory is not None and (growth := case.memory.growth_bytes_per_step) is not None:
+        steps, (early, late) = case.memory.steps, case.memory.resident_bytes
         told = f"{(early or 0) / 1e6:.1f} MB after {steps[0]} steps, {(late or 0) / 1e6:.1f} MB after {steps[1]}"
-        flat = "as before" if case.memory.reported[0] == case.memory.reported[1] else "NOT as before"
+        reported = case.memory.reported_bytes
+        flat = "as before" if reported[0] == reported[1] else "NOT as before"
         say(console, f"  memory: {told} ({growth:.0f} bytes a step); tables, state and weights {flat}")
     for name, reason in case.unavailable.items():
         say(console, f"  {name} not measured: {reason}")
     say(console)
 
 
-def _row(name: str, found: StrategyResult, over: Spread | None) -> tuple[str, ...]:
-    figure = found.figures
-    host = [figure["writes_us"], figure["execute_us"], figure["barrier_us"]]
-    bubble, lead = figure["bubble"], figure["lead_ms"]
+def _row(name: str, found: StrategyResult) -> tuple[str, ...]:
+    host = [found.writes_us, found.execute_us, found.barrier_us]
+    bubble, lead, over = found.bubble, found.lead_ms, found.over_in_graph
     return (
         name,
         "-" if found.fence in ("serial", "off", "self", "coarse") else found.policy,
@@ -141,7 +145,7 @@ def _print_served(console: Console, found: Sequence[ServedResult]) -> None:
     rows = [
         (
             f"{r.backend} on {r.device}: {r.axis} {r.value}", str(r.requests), f"{100 * r.prefill_share:.0f} % of steps",
-            f"{r.tokens_per_s['fine'].median:.0f}", _of(r.over_fine("coarse")), _of(r.over_fine("self")),
+            f"{r.tokens_per_s['fine'].median:.0f}", _of(r.fine_over["coarse"]), _of(r.fine_over["self"]),
         )
         for r in found
     ]  # fmt: skip

@@ -12,6 +12,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "core": (
         "jaxtyping>=0.3",
         "jinja2>=3.1",
+        "msgspec>=0.19",
         "numpy>=2.0",
         "rich>=13.8",
         "safetensors>=0.5",

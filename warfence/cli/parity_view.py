@@ -189,8 +189,8 @@ def _print_laws(console: Console, laws: Sequence[LawEntry]) -> None:
 
 def _outcome(law: LawEntry) -> str:
     if law.outcome == "broken":  # why was said in full, or is expected
-        return f"broken, as expected ({law.why})" if law.status == "xfailed" else "broken"
-    return f"{law.outcome} ({law.why or law.message})"
+        return f"broken, as expected ({law.reason})" if law.status == "xfailed" else "broken"
+    return f"{law.outcome} ({law.reason or law.message})"
 
 
 def _print_mutants(console: Console, mutants: Sequence[MutantEntry]) -> None:

@@ -48,7 +48,7 @@ def _case(suite: Element, group: str, entry: Entry) -> None:
         SubElement(case, "failure", message=_text(lines[0])).text = _text("\n".join(lines))
     elif not isinstance(entry, MutantEntry) and entry.status in ("skipped", "xfailed"):
         kind = "pytest.skip" if entry.status == "skipped" else "pytest.xfail"  # as pytest writes them
-        SubElement(case, "skipped", type=kind, message=_text(entry.why))
+        SubElement(case, "skipped", type=kind, message=_text(entry.reason))
     elif entry.status == "not applicable":
         SubElement(case, "skipped", type=entry.status, message=_text(_why_not(entry)))
 

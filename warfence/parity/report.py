@@ -25,15 +25,15 @@ def status_of(ok: bool, xfail: str | None = None, *, applies: bool = True) -> St
 
 @dataclass(frozen=True, slots=True)
 class CellEntry:
-    """One cell of the run. `why` is the reason of a skip or of an expected failure."""
+    """One cell of the run. `reason`: of a skip or of an expected failure."""
 
     result: CellResult
     status: Status
-    why: str = ""
+    reason: str = ""
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        return self.result.to_json() | {"status": self.status, "reason": self.why}
+        return self.result.to_json() | {"status": self.status, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class LawEntry:
     outcome: str
     message: str
     status: Status
-    why: str = ""
+    reason: str = ""
     seconds: float = 0.0
 
 
@@ -104,7 +104,7 @@ class Report:
             "missing": self.missing, "unmeasured": self.unmeasured(), "warnings": self.warnings,
             "versions": self.versions, "devices": self.devices,
             "cells": [entry.to_json() for entry in self.cells],
-            "laws": [_plain(asdict(entry)) for entry in self.laws],
+            "laws": [{name: value for name, value in asdict(entry).items() if name != "seconds"} for entry in self.laws],
             "mutants": [asdict(entry) | {"status": entry.status} for entry in self.mutants],
         }  # fmt: skip
 
@@ -145,7 +145,7 @@ def problem(entry: Entry) -> list[str]:
     """Why an entry is bad, first in one line."""
     if entry.status == "xpassed" and not isinstance(entry, MutantEntry):
         name = entry.result.cell.name if isinstance(entry, CellEntry) else f"{entry.backend}, law {entry.id}"
-        return [f"{name}: expected to fail ({entry.why}), and passes: delete the line from the xfails file"]
+        return [f"{name}: expected to fail ({entry.reason}), and passes: delete the line from the xfails file"]
     if isinstance(entry, CellEntry):
         return in_full(entry.result)
     if isinstance(entry, LawEntry):
@@ -165,7 +165,3 @@ def notes(cells: Iterable[CellEntry]) -> dict[tuple[str, str], int]:
             if entry.status in ("passed", "not applicable"):
                 found[name, note] = found.get((name, note), 0) + 1
     return found
-
-
-def _plain(law: dict[str, Any]) -> dict[str, Any]:
-    return {("reason" if key == "why" else key): value for key, value in law.items() if key != "seconds"}

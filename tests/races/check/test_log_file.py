@@ -68,7 +68,7 @@ def test_an_empty_log_is_a_log(tmp_path: Path) -> None:
 
 
 def test_another_version_is_refused_with_what_to_do(path: Path) -> None:
-    edit(path, lambda lines: lines.__setitem__(0, lines[0].replace('"version": 1', '"version": 2')))
+    edit(path, lambda lines: lines.__setitem__(0, lines[0].replace('"version":1', '"version":2')))
     assert "line 1: version 2 of warfence-log, this warfence reads version 1; record the log again" in refusal(path)
 
 
@@ -130,4 +130,4 @@ def test_a_wrong_line_is_refused_with_its_number(path: Path, line: str, said: st
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    assert "cannot be read as a text file" in refusal(tmp_path / "none")
+    assert "none cannot be read (No such file or directory); give a log" in refusal(tmp_path / "none")

@@ -148,7 +148,7 @@ def test_a_file_is_never_written_over_and_never_mixed(tmp_path: Path, capsys: py
     assert "is no file of `warfence sweep`" in capsys.readouterr().err
     out.write_text(before.replace('"chunk"', "chunk", 1))
     assert main([*short, "--out", str(out), "--resume"]) == 2
-    assert "line 2 is no document of `warfence sweep`" in capsys.readouterr().err
+    assert "line 2 is no JSON" in capsys.readouterr().err
 
 
 def test_too_many_cases_are_refused_before_anything_is_written(

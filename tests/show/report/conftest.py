@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.show.report.madeup import BACKENDS, made_up
+from warfence.bench.document import Environment
 from warfence.parity.cells import matrix
 from warfence.parity.probe import Release
 from warfence.parity.report import LawEntry, MutantEntry, Report
@@ -42,7 +43,7 @@ def report(config: ModelConfig) -> Report:
     made.cells[at] = replace(failed, status="failed")
     last = made.cells[-1]
     last.result.release.clear()
-    made.cells[-1] = replace(last, status="skipped", why="slow here")
+    made.cells[-1] = replace(last, status="skipped", reason="slow here")
     made.laws.append(LawEntry("torch", "3-x", "A third.", "broken", "seen", "xfailed", "a known bug"))
     made.mutants.append(MutantEntry("torch", "late", "3-x", caught=False, caught_by=(), right_law=False, message=""))
     made.warnings.append("no cell is called <so>")
@@ -53,13 +54,13 @@ def report(config: ModelConfig) -> Report:
 def contents(report: Report) -> Contents:
     return Contents(
         report,
-        about={
-            "date": "2026-01-02", "command": "warfence report <OUT>", "machine": "x86_64", "system": "Linux", "cpus": 2,
-            "devices": [{"platform": "cuda", "name": "a GPU"}], "versions": {"torch": "2"}, "variables": {"XLA_FLAGS": "-x"},
-        },
+        about=Environment(
+            date="2026-01-02", command="warfence report <OUT>", machine="x86_64", system="Linux", cpus=2,
+            devices=[{"platform": "cuda", "name": "a GPU"}], versions={"torch": "2"}, variables={"XLA_FLAGS": "-x"},
+        ),
         timeline=picture([step(name) for name in BACKENDS], {"strict": "it has no clock"}),
         catalogue=[Group("owner", [entry(find("owner-moves")), entry(find("owner-moves-fixed"))])],
-        benches=[Bench("a.json", {"date": "d", "command": "c", "machine": "m"}, [Figure("f", "data:,")], [], [])],
+        benches=[Bench("a.json", Environment("d", "c", "m", "s", 1, [], {}, {}), [Figure("f", "data:,")], [], [])],
     )  # fmt: skip
 
 

@@ -5,22 +5,45 @@ Each event is one list, in the order of the fields that the header names; what i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+import msgspec
 
 from warfence.core.errors import InputError
 from warfence.host.quiet import no_collection
 from warfence.races.check.events import ACCESSES, HOST, KINDS, WAITS, Event
 
-FORMAT, VERSION = "warfence-log", 1
-CHUNK = 4096  # lines that the JSON parser takes at once
+FORMAT: Literal["warfence-log"] = "warfence-log"
+VERSION = 1
+CHUNK = 4096  # lines that are decoded at once
 FIELDS = list(Event._fields)
 _DEFAULTS = [Event._field_defaults.get(name) for name in FIELDS]
 _NUMBERS = ("launch", "begin", "end", "generation")
-_KNOWN = frozenset(KINDS)
+_AGAIN = "record the log again, and let the recorder close it"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line."""
+
+    format: Literal["warfence-log"]
+    version: int
+    fields: Sequence[str] = ()
+    unseen: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """The last line: how many events there are."""
+
+    events: int
+
+
+_ENCODE = msgspec.json.Encoder().encode
+_EVENTS, _FOOTER = msgspec.json.Decoder(Event), msgspec.json.Decoder(Footer)
 
 
 @dataclass(frozen=True)
@@ -28,7 +51,7 @@ class Log:
     """The events, and what the recorder says that it could not see."""
 
     events: Sequence[Event]
-    unseen: tuple[str, ...] = ()
+    unseen: Sequence[str] = ()
 
 
 class LogWriter:
@@ -42,11 +65,10 @@ class LogWriter:
         self.count = 0
         self._waiting: list[Event] = []
         try:
-            self._file = path.open("w", encoding="utf-8")
+            self._file = path.open("wb")
         except OSError as error:
             raise InputError(f"the log {path} cannot be written ({error.strerror}); give a file in a folder") from error
-        header = {"format": FORMAT, "version": VERSION, "fields": FIELDS, "unseen": list(unseen)}
-        self._file.write(json.dumps(header) + "\n")
+        self._write([Header(FORMAT, VERSION, FIELDS, list(unseen))])
 
     def append(self, event: Event) -> None:
         """Take one event."""
@@ -58,7 +80,7 @@ class LogWriter:
         """Write what is left, and the count. Safe to call twice."""
         if not self._file.closed:
             self._flush()
-            self._file.write(json.dumps({"events": self.count}) + "\n")
+            self._write([Footer(self.count)])
             self._file.close()
 
     def __enter__(self) -> LogWriter:
@@ -70,11 +92,18 @@ class LogWriter:
     def _flush(self) -> None:
         events, self._waiting = self._waiting, []
         self.count += len(events)
-        for event in events:
-            length = len(event)
-            while event[length - 1] == _DEFAULTS[length - 1]:
-                length -= 1
-            self._file.write(json.dumps(event[:length]) + "\n")
+        self._write(_short(event) for event in events)
+
+    def _write(self, lines: Iterable[object]) -> None:
+        self._file.writelines(_ENCODE(line) + b"\n" for line in lines)
+
+
+def _short(event: Event) -> tuple[object, ...]:
+    """Without what has its default at the end."""
+    length = len(event)
+    while event[length - 1] == _DEFAULTS[length - 1]:
+        length -= 1
+    return event[:length]
 
 
 def write_log(path: Path, events: Iterable[Event], unseen: Sequence[str] = ()) -> None:
@@ -87,87 +116,79 @@ def write_log(path: Path, events: Iterable[Event], unseen: Sequence[str] = ()) -
 def read_log(path: Path) -> Log:
     """Read and check a whole log. InputError with file and line."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as a text file: {error}; give a log that warfence wrote") from error
-    lines = text.split("\n")
-    unseen = _header(path, lines[0])
-    if not text.endswith("\n"):
-        raise InputError(f"{path}, line {len(lines)}: cut off within the line; {_AGAIN}")
-    lines.pop()
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); give a log that warfence wrote") from error
+    lines = raw.split(b"\n")
+    header = _header(path, lines[0])
+    if lines.pop():
+        raise InputError(f"{path}, line {len(lines) + 1}: cut off within the line; {_AGAIN}")
     events: list[Event] = []
     with no_collection():
         for start in range(1, len(lines) - 1, CHUNK):
-            for line, fields in enumerate(
-                _parse(path, start, lines[start : min(start + CHUNK, len(lines) - 1)]), start
-            ):
-                events.append(_event(path, line + 1, fields))
-    last = _parse(path, len(lines) - 1, lines[-1:])[0] if len(lines) > 1 else None
-    if not isinstance(last, dict) or list(last) != ["events"]:
-        raise InputError(f"{path}, line {len(lines)}: cut off, the last line does not count the events; {_AGAIN}")
-    if last["events"] != len(events):
-        raise InputError(f"{path}: {len(events)} events but the last line counts {last['events']}; {_AGAIN}")
-    return Log(events, unseen)
-
-
-_AGAIN = "record the log again, and let the recorder close it"
-
-
-def _header(path: Path, line: str) -> tuple[str, ...]:
+            events += _events(path, start + 1, lines[start : min(start + CHUNK, len(lines) - 1)])
     try:
-        header = json.loads(line)
-    except ValueError:
-        header = None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise InputError(f"{path}, line 1: not the header of a {FORMAT}; give a file that warfence recorded")
-    if header.get("version") != VERSION:
+        count = _FOOTER.decode(lines[-1]).events
+    except msgspec.DecodeError as error:
         raise InputError(
-            f"{path}, line 1: version {header.get('version')!r} of {FORMAT}, this warfence reads version {VERSION}; "
+            f"{path}, line {len(lines)}: cut off, the last line does not count the events; {_AGAIN}"
+        ) from error
+    if count != len(events):
+        raise InputError(f"{path}: {len(events)} events but the last line counts {count}; {_AGAIN}")
+    return Log(events, tuple(header.unseen))
+
+
+def _header(path: Path, line: bytes) -> Header:
+    try:
+        header = msgspec.json.decode(line, type=Header)
+    except msgspec.DecodeError as wrong:
+        raise InputError(
+            f"{path}, line 1: not the header of a {FORMAT} ({wrong}); give a file that warfence recorded"
+        ) from wrong
+    if header.version != VERSION:
+        raise InputError(
+            f"{path}, line 1: version {header.version} of {FORMAT}, this warfence reads version {VERSION}; "
             f"record the log again with this warfence"
         )
-    if header.get("fields") != FIELDS:
-        raise InputError(f"{path}, line 1: fields {header.get('fields')!r}; version {VERSION} has: {', '.join(FIELDS)}")
-    unseen = header.get("unseen", [])
-    if not isinstance(unseen, list) or not all(isinstance(one, str) for one in unseen):
-        raise InputError(f"{path}, line 1: 'unseen' is {unseen!r}; it is a list of sentences")
-    return tuple(unseen)
+    if header.fields != FIELDS:
+        raise InputError(f"{path}, line 1: fields {header.fields}; version {VERSION} has: {', '.join(FIELDS)}")
+    return header
 
 
-def _parse(path: Path, start: int, lines: list[str]) -> list[Any]:
-    """The JSON values of these lines, all at once; one by one only to find the line that is wrong."""
+def _events(path: Path, first: int, lines: list[bytes]) -> list[Event]:
+    """The events of these lines, all at once; one by one only to find the line that is wrong. first: number of the first."""
     try:
-        values: list[Any] = json.loads(f"[{','.join(lines)}]")
-        if len(values) == len(lines):
-            return values
-    except ValueError:
-        pass
-    for number, line in enumerate(lines, start + 1):
-        try:
-            json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: not JSON ({error}); {_AGAIN}") from error
-    raise InputError(f"{path}, from line {start + 1}: not one JSON value a line; {_AGAIN}")
+        events = _EVENTS.decode_lines(b"\n".join(lines))
+    except msgspec.DecodeError:
+        events = []
+    for line, event in enumerate(events, first):
+        if wrong := _wrong(event):
+            raise InputError(f"{path}, line {line}: {wrong}")
+    for number, raw in enumerate(lines if len(events) != len(lines) else (), first):
+        if wrong := _malformed(raw):
+            raise InputError(f"{path}, line {number}: {wrong}")
+    return events
 
 
-def _event(path: Path, line: int, values: Any) -> Event:
-    if type(values) is not list or not 2 <= len(values) <= len(FIELDS):
-        raise InputError(f"{path}, line {line}: not an event; an event is a list of: {', '.join(FIELDS)}")
-    event = Event(*values)
-    wrong = _wrong(event)
-    if wrong:
-        raise InputError(f"{path}, line {line}: {wrong}")
-    return event
+def _malformed(line: bytes) -> str:
+    """Why a line is no event at all. Empty when it is one."""
+    try:
+        found = msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
+        return f"not JSON ({error}); {_AGAIN}"
+    if not isinstance(found, list) or not 2 <= len(found) <= len(FIELDS):
+        return f"not an event; an event is a list of: {', '.join(FIELDS)}"
+    if found[0] not in KINDS:
+        return f"unknown kind {found[0]!r}; kinds: {', '.join(KINDS)}; record the log with this warfence"
+    try:
+        return _wrong(_EVENTS.decode(line))
+    except msgspec.ValidationError:
+        return f"a field has the wrong type; {', '.join(_NUMBERS)} are whole numbers, all others are texts"
 
 
 def _wrong(event: Event) -> str:
     """What is wrong with an event, and what would be right. Empty when nothing is."""
-    kind, lane, launch, stage, resource, begin, end, name, generation, other, where = event
-    if not (type(lane) is type(stage) is type(resource) is type(name) is type(other) is type(where) is str) or not (
-        type(launch) is type(begin) is type(end) is type(generation) is int
-    ):
-        return f"a field has the wrong type; {', '.join(_NUMBERS)} are whole numbers, all others are texts"
-    if kind not in _KNOWN:
-        return f"unknown kind {kind!r}; kinds: {', '.join(KINDS)}; record the log with this warfence"
+    kind, lane, _, _, resource, begin, end, name, generation, other, _ = event
     if not lane:
         return f"a {kind} without a lane; name one, '{HOST}' for the host"
     if kind in ACCESSES:

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from warfence import __version__
 from warfence.core.errors import InputError
+from warfence.host.documents import decoded
 from warfence.races.sweep.plan import Plan
 from warfence.races.sweep.work import Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: it has one of these."""
+
+    sweep: Mapping[str, Any] | None = None
+    chunk: Judged | None = None
+    result: Mapping[str, Any] | None = None
 
 
 class Results:
@@ -22,22 +34,22 @@ class Results:
         """InputError: there is a file and it is not to be resumed, or it is of another sweep, or it cannot be written."""
         self._path = path
         self.kept: list[Judged] = []
-        head = _head(plan)
+        now = _options(plan)
         if path.exists() and not resume:
             raise InputError(f"--out '{path}' exists; give --resume to go on with it, or another name")
         if not path.exists():
-            self._append(head, "x")
+            self._append({"sweep": now}, "x")
             return
         lines, length = _whole(path)
-        if not lines or "sweep" not in lines[0]:
+        was = lines[0].sweep if lines else None
+        if was is None:
             raise InputError(f"--out '{path}' is no file of `warfence sweep`; give another name")
-        was, now = lines[0]["sweep"], head["sweep"]
         other = [f"{key} {was.get(key)} (now {now[key]})" for key in now if was.get(key) != now[key]]
         if other:
             raise InputError(
                 f"--out '{path}' is of a sweep with other options: {'; '.join(other)}; give those, or another name"
             )
-        self.kept = [_judged(line["chunk"]) for line in lines if "chunk" in line]
+        self.kept = [line.chunk for line in lines if line.chunk is not None]
         try:
             os.truncate(path, length)
         except OSError as cause:
@@ -62,30 +74,22 @@ class Results:
         return InputError(f"--out '{self._path}' cannot be written ({cause.strerror})")
 
 
-def _head(plan: Plan) -> dict[str, Any]:
-    options: dict[str, Any] = json.loads(json.dumps(asdict(plan)))
-    return {"sweep": {"warfence": __version__, **options}}
+def _options(plan: Plan) -> dict[str, Any]:
+    as_read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(plan))
+    return {"warfence": __version__, **as_read}
 
 
-def _whole(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """(documents before any result, bytes up to their end). A half-written last line is dropped."""
+def _whole(path: Path) -> tuple[list[Line], int]:
+    """(lines before any result, bytes up to their end). A half-written last line is dropped."""
     found, length = [], 0
     lines: Sequence[bytes] = path.read_bytes().splitlines(keepends=True)
-    for number, line in enumerate(lines, 1):
-        try:
-            document = json.loads(line)
-        except ValueError:
-            document = None
-        if not isinstance(document, dict) or not line.endswith(b"\n"):
-            if number == len(lines):
-                break
-            raise InputError(f"--out '{path}', line {number} is no document of `warfence sweep`; give another name")
-        if "result" in document:
+    for number, raw in enumerate(lines, 1):
+        if number == len(lines) and not raw.endswith(b"\n"):
             break
-        found.append(document)
-        length += len(line)
+        name = f"--out '{path}', line {number}"
+        line = decoded(raw, Line, "document of `warfence sweep`", "give another name", name)
+        if line.result is not None:
+            break
+        found.append(line)
+        length += len(raw)
     return found, length
-
-
-def _judged(document: dict[str, Any]) -> Judged:
-    return Judged(**document | {"failures": {int(index): said for index, said in document["failures"].items()}})

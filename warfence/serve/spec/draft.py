@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from warfence.core.errors import InputError
+from warfence.host.documents import read_document
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.safetensors_file import read_safetensors
 from warfence.serve.model.weights import Weights, verify_checksums
@@ -29,25 +31,36 @@ class Draft:
     path: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DraftConfig:
+    """`config.json` of a draft. The sizes are those of the model that it was trained for; what is None is not said."""
+
+    block: Annotated[int, Meta(ge=2)]
+    layers: Annotated[int, Meta(ge=1)]
+    algorithm: str | None = None
+    taps: tuple[int, ...] = ()
+    hidden: int | None = None
+    vocab: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    ffn: int | None = None
+
+
 def load_draft(directory: Path, config: ModelConfig, algorithm: str) -> Draft:
     """Read and check a draft for one model and algorithm; InputError, with what was seen, where it does not fit."""
     where = f"draft '{directory}'"
-    try:
-        raw = json.loads((directory / "config.json").read_bytes())
-    except OSError as cause:
-        raise InputError(f"{where}: config.json cannot be read ({cause.strerror}); give a draft directory") from cause
-    except ValueError as cause:
-        raise InputError(f"{where}: config.json is no JSON ({cause}); copy the file again") from cause
-    if not isinstance(raw, dict) or raw.get("algorithm") != algorithm:
-        seen = raw.get("algorithm") if isinstance(raw, dict) else raw
+    seen = read_document(
+        directory / "config.json", DraftConfig, "config of a draft", "give a draft directory", f"{where}: config.json"
+    )
+    if seen.algorithm != algorithm:
         raise InputError(
-            f"{where} is for the algorithm {seen!r}, not '{algorithm}'; give --spec {seen} or another draft"
+            f"{where} is for the algorithm {seen.algorithm!r}, not '{algorithm}'; give --spec {seen.algorithm} or another draft"
         )
-    _check_sizes(where, raw, config)
-    block, layers = _count(where, raw, "block", 2), _count(where, raw, "layers", 1)
-    taps = raw.get("taps", [])
-    if not isinstance(taps, list) or not all(isinstance(t, int) and 0 <= t < config.layers for t in taps):
-        raise InputError(f"{where}: taps is {taps!r}; allowed are layers of the model, 0 to {config.layers - 1}")
+    _check_sizes(where, seen, config)
+    block, layers, taps = seen.block, seen.layers, seen.taps
+    if not all(0 <= tap < config.layers for tap in taps):
+        raise InputError(f"{where}: taps is {[*taps]}; allowed are layers of the model, 0 to {config.layers - 1}")
     if algorithm == "dflash" and not taps:
         raise InputError(f"{where}: taps is empty; a dflash draft takes the output of at least one layer of the model")
     if algorithm == "eagle" and layers != 1:
@@ -56,8 +69,8 @@ def load_draft(directory: Path, config: ModelConfig, algorithm: str) -> Draft:
     weights: Weights = {}
     for path in sorted(directory.glob("*.safetensors")):
         weights |= read_safetensors(path)
-    check_weights(where, weights, draft_shapes(algorithm, config, layers, tuple(taps)))
-    return Draft(algorithm, block, layers, tuple(taps), weights, directory)
+    check_weights(where, weights, draft_shapes(algorithm, config, layers, taps))
+    return Draft(algorithm, block, layers, taps, weights, directory)
 
 
 def draft_shapes(algorithm: str, config: ModelConfig, layers: int, taps: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
@@ -88,17 +101,10 @@ def check_weights(where: str, weights: Weights, shapes: Mapping[str, tuple[int, 
             )
 
 
-def _check_sizes(where: str, raw: Mapping[str, Any], config: ModelConfig) -> None:
+def _check_sizes(where: str, seen: DraftConfig, config: ModelConfig) -> None:
     for name in _SIZES:
-        if raw.get(name) != getattr(config, name):
+        if (size := getattr(seen, name)) != getattr(config, name):
             raise InputError(
-                f"{where}: {name} is {raw.get(name)!r}, and that of model '{config.name}' is {getattr(config, name)}; a draft "
+                f"{where}: {name} is {size}, and that of model '{config.name}' is {getattr(config, name)}; a draft "
                 f"fits only the model that it was trained for"
             )
-
-
-def _count(where: str, raw: Mapping[str, Any], name: str, least: int) -> int:
-    value = raw.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"{where}: {name} is {value!r}; allowed is an integer from {least}")
-    return value

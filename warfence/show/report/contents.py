@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from warfence.bench.document import Environment
 from warfence.parity.report import Report
 from warfence.races.scenarios.groups import Group
 from warfence.show.report.figures import Bench
@@ -17,12 +17,12 @@ class Contents:
     """A part that is None or empty is left out of the page; `left_out` says why, by the name of the part.
 
     parity: cells, laws and mutants. parity_from: the file that they were read from; empty where this run measured them.
-    about: date, command, versions, devices and variables of this run, as `warfence.bench.document.environment` gives them.
+    about: date, command, versions, devices and variables of this run; None: not said.
     """
 
     parity: Report
     parity_from: str = ""
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: Environment | None = None
     timeline: Picture | None = None
     catalogue: Sequence[Group] = ()
     benches: Sequence[Bench] = ()

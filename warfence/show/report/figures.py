@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from warfence.bench.document import read_document, results_of
+from warfence.bench.document import Environment, read_document
 from warfence.bench.plots import draw
 from warfence.bench.results import CaseResult
 from warfence.core.errors import InputError
@@ -37,7 +36,7 @@ class Bench:
     """One benchmark document: its figures, and the same as numbers."""
 
     name: str
-    environment: dict[str, Any]
+    environment: Environment
     figures: Sequence[Figure]
     strategies: Sequence[str]
     cases: Sequence[CaseResult]
@@ -45,8 +44,8 @@ class Bench:
     @property
     def machine(self) -> str:
         """The devices that the document names, or the machine."""
-        names = dict.fromkeys(str(device["name"]) for device in self.environment.get("devices", ()))
-        return ", ".join(names) or str(self.environment.get("machine", ""))
+        names = dict.fromkeys(str(device["name"]) for device in self.environment.devices)
+        return ", ".join(names) or self.environment.machine
 
 
 def read_bench(path: Path) -> Bench:
@@ -54,15 +53,10 @@ def read_bench(path: Path) -> Bench:
     if find_spec("matplotlib") is None:
         raise InputError("--bench draws figures with matplotlib, which is missing; pip install 'matplotlib>=3.9'")
     found = read_document(path)
-    try:
-        cases, _ = results_of(found)
-        environment = dict(found["environment"])
-        with TemporaryDirectory() as folder:
-            figures = [_figure(svg) for svg in draw(cases, environment, Path(folder))]
-    except (KeyError, TypeError, AttributeError) as cause:
-        raise InputError(f"'{path}' is no whole document of `warfence bench` ({cause!r}); measure again") from cause
-    strategies = list(dict.fromkeys(name for case in cases for name in case.strategies))
-    return Bench(path.name, environment, figures, strategies, cases)
+    with TemporaryDirectory() as folder:
+        figures = [_figure(svg) for svg in draw(found.cases, found.environment, Path(folder))]
+    strategies = list(dict.fromkeys(name for case in found.cases for name in case.strategies))
+    return Bench(path.name, found.environment, figures, strategies, found.cases)
 
 
 def _figure(svg: Path) -> Figure:

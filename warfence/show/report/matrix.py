@@ -105,7 +105,7 @@ def _square(id: str, name: str, entries: Sequence[CellEntry]) -> Square:
     alike: dict[object, list[CellEntry]] = {}
     for entry in entries:
         r = entry.result
-        key = (r.boundary, r.policy, r.expected, str(r.release), str(r.notes), entry.status, entry.why)
+        key = (r.boundary, r.policy, r.expected, str(r.release), str(r.notes), entry.status, entry.reason)
         alike.setdefault(key, []).append(entry)
     details = [_detail(same) for same in alike.values()]
     backends = dict.fromkeys(name for entry in entries for name in entry.result.release)
@@ -151,9 +151,9 @@ def _detail(entries: Sequence[CellEntry]) -> Detail:
     _, fence = _planned(cell)
     marker = fence.marker_stage(cell.mode.mode)
     decision = fence.decide(cell.mode.mode, marker is not None)
-    verdict = f"skipped: {entry.why}" if entry.status == "skipped" else verdicts(result)
+    verdict = f"skipped: {entry.reason}" if entry.status == "skipped" else verdicts(result)
     if entry.status in ("xfailed", "xpassed"):
-        verdict += f" ({entry.status}: {entry.why})"
+        verdict += f" ({entry.status}: {entry.reason})"
     if entry.status == "not applicable":
         verdict = "not applicable: it cannot be measured on any backend"
     readings = {name: _told(release, cell.fence != DONATION) for name, release in result.release.items()}
