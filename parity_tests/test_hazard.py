@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from parity_tests.plugin import unguarded_options
 from warfence.core.attention import make_attention
-from warfence.core.backend import FORWARD, SCHEDULE, Backend, Forward
+from warfence.core.backend import Backend, Forward
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
 from warfence.core.policy import Decision
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, START, ForwardProgram
+from warfence.parity.fixture import Fixture
 from warfence.parity.small import SIZES, SmallModel, first_difference, make_engine, serve
 from warfence.serve.engine import Engine
-from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers
 
 MakeBackend = Callable[..., Backend]
 Engines = Callable[..., Engine]
@@ -84,33 +84,24 @@ def test_a_ticket_one_stage_too_early_corrupts(
 
 
 def test_premise_the_captured_forward_reads_the_live_table(make_backend: MakeBackend, small: SmallModel) -> None:
-    """Policy case 19: change the table after the batch was loaded, replay, and the output follows the table."""
-    backend = make_backend()
-    try:
-        rows, pool = SIZES["rows"] + 1, 40
-        tables = backend.tables(table_specs(small.config, 96, rows, pool))
-        backend.load(small.weights, state_specs(small.config, rows, pool, pool))
-        attention = make_attention("captured", sliding_layers(small.config))
-        forward = backend.compile(build(small.config, attention, ForwardMode.EXTEND, BatchLayout(1, 8), sampled=False))
-        schedule, lane = backend.lane(SCHEDULE), backend.lane(FORWARD)
+    """Change the table after the batch was loaded, replay, and the output follows the table."""
+    attention = make_attention("captured", sliding_layers(small.config))
+    program = build(small.config, attention, ForwardMode.EXTEND, BatchLayout(1, 8), sampled=False)
+    row = BatchRow(1, 0, (5, 9, 2, 7, 1, 8, 3, 4), tuple(range(1, 9)), False, 0.0, 1.0, ())
+    rows = SIZES["rows"] + 1
+    with Fixture.of_model(make_backend(), small.config, small.weights, context=96, rows=rows, slots=40) as fixture:
 
-        def tokens(first_slot: int, launch: int) -> tuple[int, float]:
-            cells = np.arange(96, 96 + 8, dtype=np.int32)
-            slots = np.arange(first_slot, first_slot + 8, dtype=np.int32)
-            tables.write(schedule, REQ_TO_TOKEN, cells, slots)
-            tables.write(schedule, FULL_TO_SWA, slots, slots)
-            lane.wait_lane(schedule)
-            row = BatchRow(1, 0, (5, 9, 2, 7, 1, 8, 3, 4), tuple(range(1, 9)), False, 0.0, 1.0, ())
-            forward.load_batch(pack(forward.program.layout, [row]), launch)
-            forward.replay(launch)
-            result = forward.tail(launch).result()
+        def tokens(first_slot: int) -> tuple[int, float]:
+            slots = range(first_slot, first_slot + 8)
+            fixture.write(REQ_TO_TOKEN, range(96, 96 + 8), slots)
+            fixture.write(FULL_TO_SWA, slots, slots)
+            fixture.lane.wait_lane(fixture.schedule)
+            result = fixture.launch(fixture.forward(program), pack(program.layout, [row])).result()
             return int(result["next_tokens"][0]), float(result["margin"][0])
 
-        right = tokens(1, 1)
-        assert tokens(20, 2) != right, "the page table now points at slots that nobody wrote"
-        assert tokens(1, 3) == right
-    finally:
-        backend.close()
+        right = tokens(1)
+        assert tokens(20) != right, "the page table now points at slots that nobody wrote"
+        assert tokens(1) == right
 
 
 def early(program: ForwardProgram, stage: str) -> str:

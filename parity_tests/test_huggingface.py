@@ -12,12 +12,12 @@ import torch
 import transformers
 
 from warfence.core.attention import make_attention
-from warfence.core.backend import FORWARD, SCHEDULE, Backend
+from warfence.core.backend import Backend
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode
-from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.parity.fixture import Fixture
 from warfence.serve.model.config import from_hf
-from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers
 from warfence.serve.model.weights import load_weights
 
 SHAPE = {
@@ -44,27 +44,15 @@ def test_logits_agree_with_transformers(make_backend: Callable[..., Backend], ki
 
     config = from_hf(model.config.to_dict(), kind)
     assert any(config.sliding) is (kind == "mistral")
-    backend = make_backend()
-    try:
-        tables = backend.tables(table_specs(config, config.context, 2, 40))
-        backend.load(load_weights(tmp_path, config, tied=False), state_specs(config, 2, 40, 40))
-        program = build(
-            config, make_attention("captured", sliding_layers(config)), ForwardMode.EXTEND, BatchLayout(1, CHUNK),
-            sampled=False,
-        )  # fmt: skip
-        forward = backend.compile(replace(program, outputs=("logits",)))
-        schedule, lane = backend.lane(SCHEDULE), backend.lane(FORWARD)
-        cells = np.arange(TOKENS, dtype=np.int32)
-        tables.write(schedule, REQ_TO_TOKEN, cells + config.context, cells + 1)
-        if any(config.sliding):
-            tables.write(schedule, FULL_TO_SWA, cells + 1, cells + 1)
-        for launch, start in enumerate(range(0, TOKENS, CHUNK), start=1):
-            lane.wait_lane(schedule)
+    attention = make_attention("captured", sliding_layers(config))
+    program = build(config, attention, ForwardMode.EXTEND, BatchLayout(1, CHUNK), sampled=False)
+    weights, context = load_weights(tmp_path, config, tied=False), config.context
+    with Fixture.of_model(make_backend(), config, weights, context=context, rows=2, slots=context + 1) as fixture:
+        fixture.fill_rows()
+        forward = fixture.forward(replace(program, outputs=("logits",)))
+        fixture.lane.wait_lane(fixture.schedule)
+        for start in range(0, TOKENS, CHUNK):
             part = tuple(ids[start : start + CHUNK])
-            slots = tuple(range(start + 1, start + 1 + len(part)))
-            forward.load_batch(pack(program.layout, [BatchRow(1, start, part, slots, False, 0.0, 1.0, ())]), launch)
-            forward.replay(launch)
-            logits = forward.tail(launch).result()["logits"][0]
+            row = BatchRow(1, start, part, tuple(range(start + 1, start + 1 + len(part))), False, 0.0, 1.0, ())
+            logits = fixture.launch(forward, pack(program.layout, [row])).result()["logits"][0]
             np.testing.assert_allclose(logits, expected[start + len(part) - 1], atol=1e-4, rtol=1e-4)
-    finally:
-        backend.close()

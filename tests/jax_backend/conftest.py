@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
 import pytest
 
 pytest.importorskip("jax")
 
 from warfence.core.attention import make_attention
-from warfence.core.backend import FORWARD, SCHEDULE, Forward
+from warfence.core.backend import Forward
 from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.forwards import FencePlan
 from warfence.core.modes import ForwardMode
-from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.core.program import REQ_TO_TOKEN
+from warfence.parity.fixture import Fixture
 from warfence.serve.model.config import ModelConfig
-from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers
 from warfence.serve.model.reference import ReferenceModel
 from warfence.serve.model.weights import random_weights
 from warfence.serve.sampling import SamplingParams
@@ -46,33 +46,24 @@ class Rig:
         self.config = config = model(sliding)
         self.weights = random_weights(config, 3)
         self.backend = JaxBackend(**options)
-        self.schedule, self.forward = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
-        self.tables = self.backend.tables(table_specs(config, CONTEXT, ROWS, SLOTS))
-        self.backend.load(self.weights, state_specs(config, ROWS, SLOTS, SLOTS))
+        self.fixture = Fixture.of_model(self.backend, config, self.weights, context=CONTEXT, rows=ROWS, slots=SLOTS)
+        self.tables, self.schedule, self.forward = self.fixture.tables, self.fixture.schedule, self.fixture.lane
         self.launches = 0
-        self._compiled: dict[tuple[object, ...], Forward] = {}
         self.fill()
 
     def fill(self) -> None:
         """Give every row and position its slot."""
-        cells = np.arange(CONTEXT, ROWS * CONTEXT, dtype=np.int32)
-        self.tables.write(self.schedule, REQ_TO_TOKEN, cells, cells - CONTEXT + 1)
-        if any(self.config.sliding):
-            slots = np.arange(1, SLOTS, dtype=np.int32)
-            self.tables.write(self.schedule, FULL_TO_SWA, slots, slots)
+        self.fixture.fill_rows()
         self.schedule.synchronize()
 
     def compile(
         self, attention: str = "captured", mode: ForwardMode = ForwardMode.DECODE, *, rows: int = 1, queries: int = 1,
         gated: bool = False, marker: bool = True,
     ) -> Forward:  # fmt: skip
-        key = (attention, mode, rows, queries, gated, marker)
-        if key not in self._compiled:
-            made = make_attention(attention, sliding_layers(self.config))
-            program = build(self.config, made, mode, BatchLayout(rows, queries), sampled=False)
-            stage = FencePlan(made).marker_stage(mode) if marker else None
-            self._compiled[key] = self.backend.compile(program, marker_after=stage, gated=gated)
-        return self._compiled[key]
+        made = make_attention(attention, sliding_layers(self.config))
+        program = build(self.config, made, mode, BatchLayout(rows, queries), sampled=False)
+        stage = FencePlan(made).marker_stage(mode) if marker else None
+        return self.fixture.forward(program, stage, gated)
 
     def batch(self, forward: Forward, rows: Sequence[tuple[int, int, Sequence[int], bool]]) -> Batch:
         """A batch of (row, prefix, tokens, from_relay)."""
@@ -87,12 +78,10 @@ class Rig:
         """Issue all three regions of one launch behind the schedule lane; returns its outputs."""
         self.launches += 1
         self.forward.wait_lane(self.schedule)
-        forward.load_batch(self.batch(forward, rows), self.launches)
-        forward.replay(self.launches)
-        return forward.tail(self.launches)
+        return self.fixture.launch(forward, self.batch(forward, rows), self.launches)
 
     def write(self, cell: int = CONTEXT, value: int = 1, table: str = REQ_TO_TOKEN) -> None:
-        self.tables.write(self.schedule, table, np.array([cell], np.int32), np.array([value], np.int32))
+        self.fixture.write(table, [cell], [value])
 
 
 PROMPTS = {1: tuple(range(3, 12)), 2: (40, 2, 17)}

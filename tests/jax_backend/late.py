@@ -10,6 +10,7 @@ from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram, Stage
+from warfence.parity.fixture import Fixture
 from warfence_jax.backend import JaxBackend
 from warfence_jax.forward import JaxForward
 
@@ -51,17 +52,20 @@ PROGRAM = ForwardProgram("late", ForwardMode.TARGET_VERIFY, LAYOUT, STAGES, OUTP
 
 def make(backend: JaxBackend, *, gated: bool = False) -> JaxForward:
     """Tables that turn the slots around, and the forward."""
-    tables = backend.tables({REQ_TO_TOKEN: ArraySpec((ROWS, CONTEXT)), FULL_TO_SWA: ArraySpec((1, ROWS * CONTEXT))})
     slots = ROWS * CONTEXT
-    backend.load({}, {
-        "relay": ArraySpec((ROWS,)), "seq_lens": ArraySpec((ROWS,)), "slot_tokens": ArraySpec((slots,)),
-        "draft_tokens": ArraySpec((ROWS, QUERIES - 1)),
-    })  # fmt: skip
-    cells, schedule = np.arange(slots, dtype=np.int32), backend.lane(SCHEDULE)
-    tables.write(schedule, REQ_TO_TOKEN, cells, cells[::-1].copy())
-    tables.write(schedule, FULL_TO_SWA, cells, cells + 100)
-    schedule.synchronize()
-    return backend.compile(PROGRAM, gated=gated)
+    fixture = Fixture(
+        backend,
+        {REQ_TO_TOKEN: ArraySpec((ROWS, CONTEXT)), FULL_TO_SWA: ArraySpec((1, slots))},
+        state={
+            "relay": ArraySpec((ROWS,)), "seq_lens": ArraySpec((ROWS,)), "slot_tokens": ArraySpec((slots,)),
+            "draft_tokens": ArraySpec((ROWS, QUERIES - 1)),
+        },
+    )  # fmt: skip
+    cells = np.arange(slots)
+    fixture.write(REQ_TO_TOKEN, cells, cells[::-1])
+    fixture.write(FULL_TO_SWA, cells, cells + 100)
+    fixture.schedule.synchronize()
+    return fixture.forward(PROGRAM, gated=gated)
 
 
 def serve(backend: JaxBackend, forward: JaxForward) -> list[dict[str, list[int]]]:

@@ -14,6 +14,7 @@ from warfence.core.batch import BatchLayout, pack
 from warfence.core.errors import StageError
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
+from warfence.parity.fixture import Fixture
 from warfence_jax import kernels
 from warfence_jax.backend import JaxBackend
 from warfence_jax.clock import Clock, Span
@@ -60,9 +61,8 @@ class Naps:
 
     def __init__(self) -> None:
         self.backend = JaxBackend()
-        self.backend.tables({})
-        self.backend.load({}, {})
-        self._forwards = {fails: self.backend.compile(self._program(fails)) for fails in (False, True)}
+        fixture = Fixture(self.backend, {})
+        self._forwards = {fails: fixture.forward(self._program(fails)) for fails in (False, True)}
 
     @staticmethod
     def _program(fails: bool) -> ForwardProgram:

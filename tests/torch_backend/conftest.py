@@ -14,12 +14,12 @@ pytest.importorskip("torch")
 import torch
 
 from warfence.core.attention import make_attention
-from warfence.core.backend import FORWARD, SCHEDULE
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.parity.fixture import Fixture
 from warfence.parity.small import small_model
-from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers
 from warfence_torch.backend import TorchBackend
 from warfence_torch.kernels import KERNELS
 
@@ -195,24 +195,20 @@ def decode() -> Callable[..., list[tuple[dict[str, np.ndarray], float]]]:
 
     def decode(device: str, breaks: tuple[str, ...] = (), marker_after: str | None = None) -> Any:
         config, context = small.config, 16
-        backend = TorchBackend(device)
         attention = make_attention("captured", sliding_layers(config))
-        program = build(config, attention, ForwardMode.DECODE, BatchLayout(2, 1), sampled=False)
-        tables = backend.tables(table_specs(config, context, 3, 3 * context))
-        backend.load(small.weights, state_specs(config, 3, 3 * context, 3 * context))
-        cells = np.arange(3 * context, dtype=np.int32)
-        for name in table_specs(config, context, 3, 3 * context):
-            tables.write(backend.lane(SCHEDULE), name, cells, cells)
-        forward = backend.compile(replace(program, breaks=breaks), marker_after=marker_after)
-        backend.lane(FORWARD).wait_lane(backend.lane(SCHEDULE))
-        steps = []
-        for step in range(4):
-            rows = [BatchRow(r, step, (7,), (r * context + step,), step > 0, 0.0, 1.0, (0.5,)) for r in (1, 2)]
-            forward.load_batch(pack(program.layout, rows), step + 1)
-            forward.replay(step + 1)
-            outputs = forward.tail(step + 1)
-            steps.append((dict(outputs.result()), outputs.device_s))
-        backend.close()
+        program = replace(build(config, attention, ForwardMode.DECODE, BatchLayout(2, 1), sampled=False), breaks=breaks)
+        slots, steps = 1 + 2 * context, []
+        with Fixture.of_model(
+            TorchBackend(device), config, small.weights, context=context, rows=3, slots=slots
+        ) as fixture:
+            fixture.fill_rows()
+            fixture.lane.wait_lane(fixture.schedule)
+            forward = fixture.forward(program, marker_after)
+            for step in range(4):
+                places = {r: ((r - 1) * context + 1 + step,) for r in (1, 2)}
+                rows = [BatchRow(r, step, (7,), places[r], step > 0, 0.0, 1.0, (0.5,)) for r in (1, 2)]
+                outputs = fixture.launch(forward, pack(program.layout, rows))
+                steps.append((dict(outputs.result()), outputs.device_s))
         return steps
 
     return decode

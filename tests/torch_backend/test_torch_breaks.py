@@ -15,6 +15,7 @@ from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.errors import StageError
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import START, ForwardProgram, Stage
+from warfence.parity.fixture import Fixture
 from warfence_torch import kernels
 from warfence_torch.backend import TorchBackend
 from warfence_torch.segments import segments
@@ -37,11 +38,8 @@ def program(*breaks: str, fails: str = "") -> ForwardProgram:
 
 @pytest.fixture
 def backend():
-    made = TorchBackend()
-    made.tables({"t": ArraySpec((4, 2))})
-    made.load({}, {})
-    yield made
-    made.close()
+    with Fixture(TorchBackend(), {"t": ArraySpec((4, 2))}) as fixture:
+        yield fixture.backend
 
 
 def issue(forward: Any, launch: int) -> Any:

@@ -12,6 +12,7 @@ from warfence.core.backend import FORWARD, PLAN, SCHEDULE, ArraySpec
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import START, ForwardProgram, Stage
+from warfence.parity.fixture import Fixture
 from warfence_torch.backend import TorchBackend
 from warfence_torch.kernels import KERNELS
 from warfence_torch.staging import DEPTH
@@ -118,26 +119,21 @@ def test_a_broken_decoder_says_the_same(decode: Any) -> None:
 @pytest.mark.parametrize(("marker_after", "held_at"), [("b", "c"), ("c", "c")])  # in the first segment, in the last
 def test_the_marker_opens_the_fence_from_any_segment(marker_after: str, held_at: str) -> None:
     """The schedule lane's write lands while the forward stands behind its marker, not before."""
-    backend = TorchBackend("cuda")
-    tables = backend.tables({"t": ArraySpec((4, 2))})
-    backend.load({}, {})
-    schedule, layout = backend.lane(SCHEDULE), BatchLayout(1, 1)
+    fixture, layout = Fixture(TorchBackend("cuda"), {"t": ArraySpec((4, 2))}), BatchLayout(1, 1)
     stages = tuple(
         Stage(n, region, "mix", reads=("t",), takes=("req_pool_indices",), gives=("mix",),
               attrs={"tables": ("t",), "column": 0})
         for n, region in {"a": Region.LOAD_BATCH, "b": Region.REPLAY, "c": Region.REPLAY, "d": Region.TAIL}.items()
     )  # fmt: skip
     program = ForwardProgram("p", ForwardMode.DECODE, layout, stages, ("mix",), breaks=("b",))
-    forward = backend.compile(program, marker_after=marker_after, gated=True)
+    forward, schedule = fixture.forward(program, marker_after, gated=True), fixture.schedule
     batch = pack(layout, [BatchRow(1, 0, (0,), (0,), False, 0.0, 1.0, ())])
     for launch in (1, 2):
         for gate in (START, held_at):
             forward.gates.close(gate)
-        forward.load_batch(batch, launch)
-        forward.replay(launch)
-        outputs = forward.tail(launch)
+        outputs = fixture.launch(forward, batch, launch)
         schedule.wait(forward.marker.ticket(launch))
-        tables.write(schedule, "t", np.array([2], np.int32), np.array([launch], np.int32))
+        fixture.write("t", [2], [launch])
         forward.gates.await_reached(START)
         assert not schedule.settle(0.5)
         forward.gates.open(START)
@@ -145,7 +141,7 @@ def test_the_marker_opens_the_fence_from_any_segment(marker_after: str, held_at:
         assert schedule.settle(5.0)
         forward.gates.open_all()
         assert outputs.result()["mix"].tolist() == [1 + launch]  # the tail reads once more, behind the write
-    backend.close()
+    fixture.close()
 
 
 def test_a_launch_says_how_long_it_took_on_the_device(decode: Any) -> None:
@@ -155,19 +151,16 @@ def test_a_launch_says_how_long_it_took_on_the_device(decode: Any) -> None:
 
 def test_slots_and_their_events_are_used_again() -> None:
     """A step allocates nothing: two launches are unread at a time, so the slots made beforehand are enough."""
-    backend, layout = TorchBackend("cuda"), BatchLayout(1, 1)
-    backend.tables({"t": ArraySpec((4, 2))})
-    backend.load({}, {})
+    fixture, layout = Fixture(TorchBackend("cuda"), {"t": ArraySpec((4, 2))}), BatchLayout(1, 1)
     stages = tuple(
         Stage(n, region, "mix", takes=("req_pool_indices",), gives=("mix",), attrs={"tables": (), "column": 0})
         for n, region in zip("abc", Region, strict=True)
     )
-    forward = backend.compile(ForwardProgram("p", ForwardMode.DECODE, layout, stages, ("mix",)))
+    forward = fixture.forward(ForwardProgram("p", ForwardMode.DECODE, layout, stages, ("mix",)))
     unread: list[Any] = []
     for launch in range(1, 9):
-        forward.load_batch(pack(layout, [BatchRow(launch % 4, 0, (0,), (0,), False, 0.0, 1.0, ())]), launch)
-        forward.replay(launch)
-        unread.append(forward.tail(launch))
+        batch = pack(layout, [BatchRow(launch % 4, 0, (0,), (0,), False, 0.0, 1.0, ())])
+        unread.append(fixture.launch(forward, batch, launch))
         if len(unread) == 2:
             outputs = unread.pop(0)
             assert outputs.device_s is None
@@ -175,7 +168,7 @@ def test_slots_and_their_events_are_used_again() -> None:
             assert outputs.device_s > 0
     unread.pop().result()
     assert len(forward._slots._free) == DEPTH - 1  # one is in hand for the next launch
-    backend.close()
+    fixture.close()
 
 
 def test_two_lanes_write_a_table_through_words_of_their_own() -> None:

@@ -13,6 +13,7 @@ from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.errors import InputError, StageError, WarfenceError
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
+from warfence.parity.fixture import Fixture
 from warfence.parity.small import SIZES, make_engine, small_model
 from warfence_torch import kernels
 from warfence_torch.backend import TorchBackend
@@ -28,11 +29,8 @@ def mix(name: str, region: Region, reads: tuple[str, ...] = (), **more: Any) -> 
 
 @pytest.fixture
 def backend():
-    made = TorchBackend()
-    made.tables({"t": ArraySpec((4, 2))})
-    made.load({}, {})
-    yield made
-    made.close()
+    with Fixture(TorchBackend(), {"t": ArraySpec((4, 2))}) as fixture:
+        yield fixture.backend
 
 
 def program(*stages: Stage) -> ForwardProgram:
@@ -96,16 +94,12 @@ def test_a_device_that_is_absent_or_unknown() -> None:
 
 
 def test_without_external_events_no_marker_is_made_and_it_is_said() -> None:
-    """Policy case 16."""
     backend = TorchBackend(external_markers=False)
     assert backend.make_read_done_marker() is None
     assert not backend.capabilities.external_markers
     assert backend.capabilities.reasons["external_markers"]
-    backend.tables({"t": ArraySpec((4, 2))})
-    backend.load({}, {})
-    forward = backend.compile(program(mix("a", Region.REPLAY, ("t",))), marker_after="a")
-    assert forward.marker is None
-    backend.close()
+    with Fixture(backend, {"t": ArraySpec((4, 2))}) as fixture:
+        assert fixture.forward(program(mix("a", Region.REPLAY, ("t",))), "a").marker is None
 
 
 def test_an_unknown_table_is_named(backend) -> None:
@@ -127,12 +121,10 @@ def test_the_pools_are_as_large_as_the_configuration_says() -> None:
 
 def test_weights_are_copied_not_aliased() -> None:
     """Law 12: a tensor over numpy memory would follow later writes to it."""
-    backend, weights = TorchBackend(), np.ones((2, 2), np.float32)
-    backend.tables({"t": ArraySpec((1, 1))})
-    backend.load({"w": weights}, {})
-    weights[:] = 7
-    assert backend._params["w"].tolist() == [[1, 1], [1, 1]]
-    backend.close()
+    weights = np.ones((2, 2), np.float32)
+    with Fixture(TorchBackend(), {"t": ArraySpec((1, 1))}, {"w": weights}) as fixture:
+        weights[:] = 7
+        assert fixture.backend._params["w"].tolist() == [[1, 1], [1, 1]]
 
 
 def test_undeclared_gives_are_refused(backend, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ def host_costs_us(stand: Stand, planned: PlannedForward, bursts: int) -> dict[st
     in_graph: the marker's (left out where the forward has none). recorded: a fresh one, as before and after the replay.
     coarse: nothing is published, and the barrier waits for the lane. off: the barrier of `--fence off`, which is the floor.
     """
-    schedule, forward, mailbox = stand.schedule, stand.forward_lane, stand.runner.mailbox
+    schedule, forward, mailbox = stand.schedule, stand.lane, stand.runner.mailbox
     fine, coarse, off = (WarBarrier(mode) for mode in (FenceMode.FINE, FenceMode.COARSE, FenceMode.OFF))
     marker = planned.forward.marker
 

@@ -20,7 +20,7 @@ def forward_alone_ms(stand: Stand, planned: PlannedForward, steps: int) -> float
     previous: Outputs | None = None
     start = 0.0
     for i in range(LEAD_IN + steps + 1):
-        outputs = stand.runner.execute(planned, stand.batch, next(stand.launches))
+        outputs = stand.execute(planned, stand.batch)
         stand.runner.mailbox.clear()
         if previous is not None:
             previous.result()
@@ -55,9 +55,9 @@ def boundary_ms(stand: Stand, planned: PlannedForward, forward_ms: float) -> flo
     left = []
     for _ in range(TRIES):
         stand.settle()
-        first = stand.runner.execute(planned, stand.batch, next(stand.launches))
+        first = stand.execute(planned, stand.batch)
         stand.runner.mailbox.clear()
-        second = stand.runner.execute(planned, stand.batch, next(stand.launches))
+        second = stand.execute(planned, stand.batch)
         ticket = stand.runner.mailbox.take()
         if ticket is None:
             second.result()

@@ -71,7 +71,7 @@ def run_block(
             if strategy.serial:
                 mailbox.clear()
             else:
-                barrier.apply(launch, mailbox, stand.schedule, stand.forward_lane)
+                barrier.apply(launch, mailbox, stand.schedule, stand.lane)
             fenced = perf_counter()
             if strategy.serial:
                 take(outputs)

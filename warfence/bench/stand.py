@@ -7,7 +7,6 @@ next step, or misses its own, gives other outputs, and so a wrong fence cannot l
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,12 +14,12 @@ import numpy as np
 
 from warfence.bench.presets import CONTEXT, WINDOW
 from warfence.bench.programs import decode_program
-from warfence.core.backend import FORWARD, SCHEDULE, Backend, Lane
+from warfence.core.backend import Backend
 from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.errors import InputError, WarfenceError
 from warfence.core.forwards import PlannedForward
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
-from warfence.core.runner import Runner
+from warfence.parity.fixture import Fixture
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.program import state_specs, table_specs
 from warfence.serve.model.weights import Weights
@@ -55,49 +54,34 @@ class Size:
         return (self.batch + 2) * CONTEXT
 
 
-class Stand:
-    """One backend, ready to launch. Closes nothing: who made the backend does."""
+class Stand(Fixture):
+    """One backend, ready to launch and to be measured."""
 
     def __init__(self, backend: Backend, size: Size, weights: Weights) -> None:
-        self.backend, self.size = backend, size
-        self.schedule: Lane = backend.lane(SCHEDULE)
-        self.forward_lane: Lane = backend.lane(FORWARD)
-        self.runner = Runner("bench", self.forward_lane, self.schedule)
-        self.launches = itertools.count(1)
-        config = size.config
-        self.tables = backend.tables(table_specs(config, CONTEXT, size.table_rows, size.slots))
-        backend.load(weights, state_specs(config, size.table_rows, size.slots, size.slots))
+        self.size, config = size, size.config
+        state = state_specs(config, size.table_rows, size.slots, size.slots)
+        super().__init__(backend, table_specs(config, CONTEXT, size.table_rows, size.slots), weights, state)
         self.layout = BatchLayout(size.batch, 1)
         self.batch = self._batch(POSITION, 0)
-        self._forwards: dict[tuple[str, bool], PlannedForward] = {}
 
     def planned(self, attention: str, marker: bool) -> PlannedForward:
         """The forward that decodes this way; compiled when first asked for."""
-        key = attention, marker
-        if key not in self._forwards:
-            program, fence = decode_program(self.size.config, attention, marker, self.layout)
-            stage = fence.marker_stage(program.mode)
-            self._forwards[key] = fence.planned(self.backend.compile(program, marker_after=stage))
-        return self._forwards[key]
-
-    def settle(self) -> None:
-        """Block until both lanes are idle, and all is compiled."""
-        self.forward_lane.synchronize()
-        self.schedule.synchronize()
+        program, fence = decode_program(self.size.config, attention, marker, self.layout)
+        return fence.planned(self.forward(program, fence.marker_stage(program.mode)))
 
     def fill(self, planned: PlannedForward) -> None:
         """Fill the tables, then the KV of every position before the one that is measured, by decoding."""
         rows = np.arange(CONTEXT, (self.size.batch + 1) * CONTEXT, dtype=np.int32)
-        self.tables.write(self.schedule, REQ_TO_TOKEN, rows, rows)  # slot of a position: its cell, for plainness
+        self.write(REQ_TO_TOKEN, rows, rows)  # slot of a position: its cell, for plainness
         every = np.arange(1, self.size.slots, dtype=np.int32)
-        self.tables.write(self.schedule, FULL_TO_SWA, every, every)
+        self.write(FULL_TO_SWA, every, every)
         for other in (0, 1):
             for position in range(CELLS if other else POSITION):
                 self.run(planned, self._batch(position, other))
 
     def run(self, planned: PlannedForward, batch: Batch | None = None) -> Result:
         """One launch, awaited."""
-        outputs = self.runner.execute(planned, batch or self.batch, next(self.launches))
+        outputs = self.execute(planned, batch or self.batch)
         self.runner.mailbox.clear()
         return outputs.result()
 
@@ -119,7 +103,7 @@ class Stand:
         """What launches of even and odd steps give, one at a time. WarfenceError unless the live write makes a difference."""
         results = []
         for writes in work:
-            self.tables.write(self.schedule, REQ_TO_TOKEN, *writes[0])
+            self.write(REQ_TO_TOKEN, *writes[0])
             results.append(self.run(planned))
         even, odd = results
         effect = abs(even["margin"][0] - odd["margin"][0])

@@ -15,15 +15,17 @@ from jaxtyping import Int32
 
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE, ArraySpec, Backend, Forward, Lane, Outputs, SharedTables
 from warfence.core.batch import Batch
+from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
-from warfence.core.program import ForwardProgram, Gated
+from warfence.core.modes import FenceMode
+from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram, Gated
 from warfence.core.runner import Runner
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.program import state_specs, table_specs
 from warfence.serve.model.weights import Weights
 
 
-class Bench:
+class Fixture:
     """A backend with its tables made and its state loaded. Closed by `close`, or at the end of a `with` block.
 
     backend: a fresh one, since tables and state are made once. tables, state: arrays by name, zeroed. params: float32 weights.
@@ -34,12 +36,12 @@ class Bench:
         self, backend: Backend, tables: Mapping[str, ArraySpec], params: Weights | None = None,
         state: Mapping[str, ArraySpec] | None = None,
     ) -> None:  # fmt: skip
-        self.backend = backend
+        self.backend, self.specs = backend, dict(tables)
         self.tables: SharedTables = backend.tables(tables)
         backend.load(params or {}, state or {})
         self.schedule: Lane = backend.lane(SCHEDULE)
         self.lane: Lane = backend.lane(FORWARD)
-        self.runner = Runner("bench", self.lane, self.schedule)
+        self.runner = Runner("fixture", self.lane, self.schedule)
         self.launches = itertools.count(1)
         self._made: dict[tuple[ForwardProgram, str | None, Gated], Forward] = {}
 
@@ -71,6 +73,16 @@ class Bench:
         """Enqueue a write of these cells, on the schedule lane unless another is given."""
         self.tables.write(lane or self.schedule, table, np.array(cells, np.int32), np.array(values, np.int32))
 
+    def fill_rows(self, last: int | None = None) -> None:
+        """Of a model: every position of the rows from 1 to before `last` (of all, unless given) has a KV slot of its own, and
+        every slot the same number in the sliding pool."""
+        rows, context = self.specs[REQ_TO_TOKEN].shape
+        cells = np.arange(context, (last or rows) * context, dtype=np.int32)
+        self.write(REQ_TO_TOKEN, cells, cells - context + 1)
+        if FULL_TO_SWA in self.specs:
+            slots = np.arange(1, self.specs[FULL_TO_SWA].shape[1], dtype=np.int32)
+            self.write(FULL_TO_SWA, slots, slots)
+
     def launch(self, forward: Forward, batch: Batch, number: int | None = None) -> Outputs:
         """Issue all three regions of one launch; nothing is waited for. number: the next one, unless given."""
         number = next(self.launches) if number is None else number
@@ -79,8 +91,14 @@ class Bench:
         return forward.tail(number)
 
     def execute(self, planned: PlannedForward, batch: Batch) -> Outputs:
-        """One launch behind the schedule lane, as the scheduler makes it; its ticket is in the runner's mailbox afterwards."""
+        """One launch behind the schedule lane, as the scheduler makes it. Its ticket is in the runner's mailbox afterwards; what
+        an earlier launch left there is dropped."""
+        self.runner.mailbox.clear()
         return self.runner.execute(planned, batch, next(self.launches))
+
+    def barrier(self, launch: int, mode: FenceMode = FenceMode.FINE) -> None:
+        """The WAR barrier behind `execute`: the schedule lane waits for what the launch left in the mailbox."""
+        WarBarrier(mode).apply(launch, self.runner.mailbox, self.schedule, self.lane)
 
     def settle(self) -> None:
         """Block until the lanes of forwards and of the schedule are idle."""

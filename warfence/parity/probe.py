@@ -10,18 +10,13 @@ holds) from a bound, which is a multiple of a landing time measured in the same 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from warfence.core.backend import FORWARD, SCHEDULE, Backend, SharedTables
 from warfence.core.batch import Batch
 from warfence.core.errors import FenceError
-from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode, Region
-from warfence.core.runner import Runner
+from warfence.parity.fixture import Fixture
 
 END = "end"  # the release point of a write that lands only after the whole forward
 LANDING_FACTOR = 50  # how many landing times a write is given where only the runtime knows what blocks it
@@ -45,19 +40,14 @@ class Scratch:
 
 
 class Prober:
-    """Probes one compiled, gated forward under one fence. `launches` gives numbers that are unique for the backend."""
+    """Probes one compiled, gated forward under one fence."""
 
-    def __init__(
-        self, backend: Backend, tables: SharedTables, planned: PlannedForward, batch: Batch, scratch: Scratch,
-        launches: Iterator[int],
-    ) -> None:  # fmt: skip
+    def __init__(self, fixture: Fixture, planned: PlannedForward, batch: Batch, scratch: Scratch) -> None:
         if planned.forward.gates is None:
             raise FenceError(f"'{planned.forward.program.name}' has no gates: compile it with gated=True to probe it")
         self._gates = planned.forward.gates
         self._program = planned.forward.program
-        self._tables, self._planned, self._batch, self._scratch = tables, planned, batch, scratch
-        self._launches = launches
-        self._schedule, self._forward = backend.lane(SCHEDULE), backend.lane(FORWARD)
+        self._fixture, self._planned, self._batch, self._scratch = fixture, planned, batch, scratch
         self._value = 0
         self.trials = 0
         self._bound_s = max(LEAST_BOUND_S, LANDING_FACTOR * self._landing_s())
@@ -91,21 +81,19 @@ class Prober:
     def trial(self, position: str, fence: FenceMode) -> tuple[bool, bool]:
         """(barrier opened, write landed) with the forward held at this gate."""
         self.trials += 1
-        number = next(self._launches)
-        runner, barrier = Runner("probe", self._forward, self._schedule), WarBarrier(fence)
+        fixture = self._fixture
         self._gates.close(position)
         try:
-            outputs = runner.execute(self._planned, self._batch, number)
+            outputs = fixture.execute(self._planned, self._batch)
             self._gates.await_reached(position)
-            barrier.apply(number, runner.mailbox, self._schedule, self._forward)
-            opened = self._schedule.settle(self._bound_s)
+            fixture.barrier(outputs.launch, fence)
+            opened = fixture.schedule.settle(self._bound_s)
             self._write()
-            landed = self._schedule.settle(self._bound_s)
+            landed = fixture.schedule.settle(self._bound_s)
         finally:
             self._gates.open_all()
         outputs.result()
-        self._forward.synchronize()
-        self._schedule.synchronize()
+        fixture.settle()
         return opened, landed
 
     def _positions(self, fence: FenceMode) -> tuple[str, ...]:
@@ -129,14 +117,14 @@ class Prober:
 
     def _landing_s(self) -> float:
         """How long a write takes that nothing holds, from the call until the lane is idle."""
+        schedule = self._fixture.schedule
         self._write()
-        self._schedule.synchronize()
+        schedule.synchronize()
         start = time.perf_counter()
         self._write()
-        self._schedule.synchronize()
+        schedule.synchronize()
         return time.perf_counter() - start
 
     def _write(self) -> None:
         self._value += 1
-        cells = np.array([self._scratch.cell], np.int32)
-        self._tables.write(self._schedule, self._scratch.table, cells, np.array([self._value], np.int32))
+        self._fixture.write(self._scratch.table, [self._scratch.cell], [self._value])

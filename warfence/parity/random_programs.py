@@ -6,27 +6,26 @@ release and every output of a backend can be compared with what it must be.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from hypothesis import strategies as st
 
-from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec, Backend
+from warfence.core.backend import ArraySpec, Backend
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.errors import WarfenceError
-from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode, ForwardMode, Region, SharedReadEnds, WarReadDonePolicy
 from warfence.core.policy import Query, decide
 from warfence.core.program import ForwardProgram, Stage
-from warfence.core.runner import Runner
+from warfence.parity.fixture import Fixture
 from warfence.parity.probe import END, Prober, Release, Scratch
 
 TABLES = ("left", "right")
 ROWS, COLUMNS, BATCH = 5, 4, 2
 LAYOUT = BatchLayout(BATCH, 1)
+CELLS = np.arange(ROWS * COLUMNS, dtype=np.int32)
 SPARE = Scratch(TABLES[0], (ROWS - 1) * COLUMNS)  # the last row is in no batch
 
 
@@ -90,10 +89,7 @@ class RandomBench:
     """A backend with the two tables, for many random programs one after the other."""
 
     def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-        self.tables = backend.tables({name: ArraySpec((ROWS, COLUMNS)) for name in TABLES})
-        backend.load({}, {})
-        self._launches = itertools.count(1)
+        self.fixture = Fixture(backend, {name: ArraySpec((ROWS, COLUMNS)) for name in TABLES})
         self._batch = pack(LAYOUT, [BatchRow(i, 0, (0,), (0,), False, 0.0, 1.0, ()) for i in range(1, BATCH + 1)])
 
     def check(self, case: RandomProgram) -> Release:
@@ -104,12 +100,12 @@ class RandomBench:
         """
         boundary = case.boundary
         stage = boundary.name if boundary is not None and boundary.region is Region.REPLAY and case.marker else None
-        forward = self.backend.compile(case.program, marker_after=stage, gated=True)
+        forward = self.fixture.backend.compile(case.program, marker_after=stage, gated=True)  # many, each used once
         marker = forward.marker.stage if forward.marker is not None else None
         decision = decide(Query(ForwardMode.DECODE, case.declared, marker=marker is not None))
         planned = PlannedForward(forward, decision)
         self._fill(case.tables())
-        release = Prober(self.backend, self.tables, planned, self._batch, SPARE, self._launches).release(FenceMode.FINE)
+        release = Prober(self.fixture, planned, self._batch, SPARE).release(FenceMode.FINE)
         expected = self._expected(case, decision.policy, marker)
         if not release.opened == release.landed == expected:
             raise WarfenceError(f"{case}: released at {release}, the rules ({decision.rule}) put it at '{expected}'")
@@ -128,27 +124,23 @@ class RandomBench:
         return case.program.region(Region.REPLAY)[-1].name if policy is not WarReadDonePolicy.NONE else END
 
     def _fill(self, tables: dict[str, np.ndarray]) -> None:
-        cells = np.arange(ROWS * COLUMNS, dtype=np.int32)
         for name, table in tables.items():
-            self.tables.write(self.backend.lane(SCHEDULE), name, cells, table.reshape(-1))
-        self.backend.lane(SCHEDULE).synchronize()
+            self.fixture.write(name, CELLS, table.reshape(-1))
+        self.fixture.schedule.synchronize()
 
     def _poisoned_at(self, planned: PlannedForward, position: str) -> np.ndarray:
-        schedule, lane, gates = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD), planned.forward.gates
+        fixture, gates = self.fixture, planned.forward.gates
         assert gates is not None
-        runner, number = Runner("random", lane, schedule), next(self._launches)
         gates.close(position)
         try:
-            outputs = runner.execute(planned, self._batch, number)
+            outputs = fixture.execute(planned, self._batch)
             gates.await_reached(position)
-            WarBarrier().apply(number, runner.mailbox, schedule, lane)
-            cells = np.arange(ROWS * COLUMNS, dtype=np.int32)
+            fixture.barrier(outputs.launch)
             for name in TABLES:
-                self.tables.write(schedule, name, cells, np.full(ROWS * COLUMNS, -7, np.int32))
-            schedule.settle(1.0)
+                fixture.write(name, CELLS, np.full(CELLS.size, -7))
+            fixture.schedule.settle(1.0)
         finally:
             gates.open_all()
         result = np.array(outputs.result()["mix"])
-        lane.synchronize()
-        schedule.synchronize()
+        fixture.settle()
         return result

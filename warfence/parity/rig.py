@@ -6,20 +6,19 @@ import itertools
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-import numpy as np
-
 from warfence.core.attention import make_attention
-from warfence.core.backend import FORWARD, SCHEDULE, Backend, Forward, SharedTables
+from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec, Backend, SharedTables
 from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.forwards import FencePlan, PlannedForward
 from warfence.core.modes import ForwardMode
 from warfence.core.policy import RULES, Rule
-from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram
+from warfence.core.program import REQ_TO_TOKEN, ForwardProgram
 from warfence.parity.cells import BATCHES, DONATION, Cell, mode_cases
+from warfence.parity.fixture import Fixture
 from warfence.parity.probe import Prober, Scratch
 from warfence.parity.small import BLOCK, SmallModel, small_drafting
 from warfence.serve.model.config import ModelConfig
-from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers, state_specs
 from warfence.serve.spec import get
 
 MakeBackend = Callable[[], Backend]
@@ -41,17 +40,24 @@ class Rig:
 
     def _start(self, backend: Backend) -> None:
         config, rows, slots = self.small.config, SPARE_ROW + 1, SPARE_ROW * CONTEXT
-        self.backend = backend
-        self.tables: SharedTables = backend.tables(table_specs(config, CONTEXT, rows, slots))
-        state, weights = dict(state_specs(config, rows, slots, slots)), dict(self.small.weights)
+        state: dict[str, ArraySpec] = {}
+        weights = dict(self.small.weights)
         for name in dict.fromkeys(case.spec for case in mode_cases()):  # one load for the forwards of all algorithms
             drafting = small_drafting(config, name)
             if drafting is not None:
                 state |= state_specs(config, rows, slots, slots, drafting, QUERIES)
                 weights |= drafting.weights
-        backend.load(weights, state)
-        self._made: dict[tuple[object, ...], Forward] = {}
+        self.fixture = Fixture.of_model(backend, config, weights, context=CONTEXT, rows=rows, slots=slots, state=state)
+        self.fixture.launches = self.launches
         self.fill_tables()
+
+    @property
+    def backend(self) -> Backend:
+        return self.fixture.backend
+
+    @property
+    def tables(self) -> SharedTables:
+        return self.fixture.tables
 
     def planned(
         self, cell: Cell, marker_after: str | None = None, rules: tuple[Rule, ...] = RULES
@@ -63,10 +69,7 @@ class Rig:
         """
         program, fence = program_of(cell, self.small.config, rules)
         stage = marker_after or fence.marker_stage(cell.mode.mode)
-        key = (cell.mode.mode, cell.mode.spec, cell.attention, stage, cell.batch)
-        if key not in self._made:
-            self._made[key] = self.backend.compile(program, marker_after=stage, gated=True)
-        forward = self._made[key]
+        forward = self.fixture.forward(program, stage, gated=True)
         marker = forward.marker.stage if forward.marker is not None else None
         return PlannedForward(forward, fence.decide(cell.mode.mode, marker is not None)), marker
 
@@ -85,7 +88,7 @@ class Rig:
         """A prober of the cell's forward. Its scratch cell lies in a row that no batch uses."""
         planned, _ = self.planned(cell, marker_after, rules)
         scratch = Scratch(REQ_TO_TOKEN, SPARE_ROW * CONTEXT)
-        return Prober(self.backend, self.tables, planned, batch_of(cell), scratch, self.launches)
+        return Prober(self.fixture, planned, batch_of(cell), scratch)
 
     def renew(self) -> None:
         """Start anew on a fresh backend when a lane of this one is dead. Called after a failure."""
@@ -111,11 +114,7 @@ class Rig:
 
     def fill_tables(self) -> None:
         """Every position of every row has a slot of its own, mapped to the same number in the sliding pool."""
-        schedule, slots = self.backend.lane(SCHEDULE), SPARE_ROW * CONTEXT
-        cells = np.arange(CONTEXT, SPARE_ROW * CONTEXT, dtype=np.int32)
-        self.tables.write(schedule, REQ_TO_TOKEN, cells, cells - CONTEXT + 1)
-        every = np.arange(1, slots, dtype=np.int32)
-        self.tables.write(schedule, FULL_TO_SWA, every, every)
+        self.fixture.fill_rows(SPARE_ROW)
 
 
 def layout(cell: Cell) -> BatchLayout:

@@ -59,12 +59,8 @@ def declaring(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> 
 
 
 @pytest.mark.slow
-def test_a_stage_that_declares_a_read_that_it_does_not_do(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+def test_a_stage_that_declares_a_read_that_it_does_not_do(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     declaring(monkeypatch, lambda p: replace(p, stages=tuple(_reads_too(s, "logits") for s in p.stages)))
-    rig._made.clear()
-    request.addfinalizer(rig._made.clear)
     result = of(rig, "decode", "captured")
     assert result.boundary == "logits"
     assert result.measured == {"it": "swa_translate"}
@@ -107,7 +103,7 @@ def test_guarded_tables_cannot_be_overwritten(monkeypatch: pytest.MonkeyPatch) -
     tables = {name: rig.tables.snapshot_to_host(name) for name in (REQ_TO_TOKEN, FULL_TO_SWA)}
     planned, _ = rig.planned(cell)
     with pytest.raises(FenceError, match="guards its tables"):
-        LastRead(backend, rig.tables, planned, Scene(cell, tables), rig.launches)
+        LastRead(rig.fixture, planned, Scene(cell, tables))
     result = audit_cell({"it": rig}, cell)
     assert result.measured == {}
     assert "guards the tables" in result.notes["it"]

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
+from warfence.core.backend import ArraySpec
 from warfence.core.batch import Batch, BatchLayout, pack
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
+from warfence.parity.fixture import Fixture
 from warfence.parity.kernels import Kernel
 from warfence.parity.strict.backend import StrictBackend
 
@@ -47,22 +48,19 @@ class Toy:
     spec: dict[str, ArraySpec] = field(default_factory=lambda: {"t": ArraySpec((1, 4)), "u": ArraySpec((2, 2))})
 
     def __post_init__(self) -> None:
-        self.tables = self.backend.tables(self.spec)
-        self.backend.load({}, {"s": ArraySpec((1,), "float32")})
-        self.schedule, self.lane = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
-        self.forward = self.backend.compile(self.program, marker_after=self.marker_after, gated=self.gated)
+        self.fixture = Fixture(self.backend, self.spec, state={"s": ArraySpec((1,), "float32")})
+        self.tables, self.schedule, self.lane = self.fixture.tables, self.fixture.schedule, self.fixture.lane
+        self.forward = self.fixture.forward(self.program, self.marker_after, self.gated)
 
     def batch(self) -> Batch:
         return pack(LAYOUT, [])
 
     def launch(self, number: int) -> Any:
         """All three regions; gives the outputs."""
-        self.forward.load_batch(self.batch(), number)
-        self.forward.replay(number)
-        return self.forward.tail(number)
+        return self.fixture.launch(self.forward, self.batch(), number)
 
     def write(self, value: int, table: str = "t") -> None:
-        self.tables.write(self.schedule, table, ints(0), ints(value))
+        self.fixture.write(table, [0], [value])
 
     def happened(self) -> list[str]:
         """The log, one word or two an entry."""

@@ -12,16 +12,16 @@ import pytest
 from tests.parity.suite.by_hand import f32, i32
 from tests.parity.suite.paged import shared_small_model
 from warfence.core.attention import make_attention
-from warfence.core.backend import FORWARD, SCHEDULE
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.errors import InputError, StageError, WarfenceError
 from warfence.core.modes import ForwardMode
-from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram
+from warfence.core.program import FULL_TO_SWA, ForwardProgram
 from warfence.host.stage_calls import StageEnv, bind, for_call
+from warfence.parity.fixture import Fixture
 from warfence.parity.kernels import KERNELS
 from warfence.parity.small import BLOCK, SmallModel, small_drafting
 from warfence.parity.strict.backend import StrictBackend
-from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers, state_specs
 
 CONTEXT, SLOTS, CHUNK, WINDOW = 32, 64, 6, 5
 ATTRS = {"weights": "w", "pool": "kv", "heads": 4, "kv_heads": 2, "head_dim": 4, "theta": 1e4, "eps": 1e-5}
@@ -125,23 +125,20 @@ def run_poisoned(small: SmallModel, mode: ForwardMode, attention: str, gate: str
     """next_tokens and margins of one launch; at the gate, if there is one, the live map of its slots is overwritten."""
     program, row = forward_of(small, mode, attention)
     drafting = small_drafting(small.config, "ngram")
-    backend = StrictBackend(kernels={**KERNELS, **kernels})
-    tables = backend.tables(table_specs(small.config, CONTEXT, 2, SLOTS))
-    backend.load(small.weights, state_specs(small.config, 2, SLOTS, SLOTS, drafting, CHUNK))
-    schedule, lane, every = backend.lane(SCHEDULE), backend.lane(FORWARD), np.arange(1, CONTEXT + 1, dtype=np.int32)
-    tables.write(schedule, REQ_TO_TOKEN, every + CONTEXT - 1, every)
-    tables.write(schedule, FULL_TO_SWA, every, every)
-    forward = backend.compile(program, gated=True)
-    lane.wait_lane(schedule)
+    fixture = Fixture.of_model(
+        StrictBackend(kernels={**KERNELS, **kernels}), small.config, small.weights, context=CONTEXT, rows=2, slots=SLOTS,
+        state=state_specs(small.config, 2, SLOTS, SLOTS, drafting, CHUNK),
+    )  # fmt: skip
+    fixture.fill_rows()
+    forward, every = fixture.forward(program, gated=True), np.arange(1, CONTEXT + 1)
+    fixture.lane.wait_lane(fixture.schedule)
     if gate is not None:
         forward.gates.close(gate)
-    forward.load_batch(pack(program.layout, [row]), 1)
-    forward.replay(1)
-    outputs = forward.tail(1)
+    outputs = fixture.launch(forward, pack(program.layout, [row]))
     if gate is not None:
         forward.gates.await_reached(gate)
-        tables.write(schedule, FULL_TO_SWA, every, np.full_like(every, 3))
-        assert schedule.settle(0.0), "nothing holds the write back"
+        fixture.write(FULL_TO_SWA, every, np.full_like(every, 3))
+        assert fixture.schedule.settle(0.0), "nothing holds the write back"
         forward.gates.open_all()
     result = outputs.result()
     return np.concatenate([np.ravel(result["next_tokens"]), np.ravel(result["margin"])])

@@ -9,7 +9,7 @@ import numpy as np
 
 from warfence.core.backend import ArraySpec, Backend, Forward, Lane, Outputs
 from warfence.core.fence import Ticket
-from warfence.parity.fixture import Bench
+from warfence.parity.fixture import Fixture
 from warfence.races.check.events import Event
 from warfence.races.check.log_file import Log
 from warfence.races.check.report import Report, check
@@ -36,8 +36,8 @@ class Recording:
 
     def __init__(self, inner: Backend) -> None:
         self.events: list[Event] = []
-        self.bench = Bench(recorded(inner, self.events), {T: ArraySpec(SHAPE), MAP: ArraySpec(SHAPE)})
-        self.F, self.S, self.P = self.bench.lane, self.bench.schedule, self.bench.plan
+        self.fixture = Fixture(recorded(inner, self.events), {T: ArraySpec(SHAPE), MAP: ArraySpec(SHAPE)})
+        self.F, self.S, self.P = self.fixture.lane, self.fixture.schedule, self.fixture.plan
 
     def report(self, play: Callable[[Recording], object]) -> Report:
         """Play one program and check its log. Afterwards all lanes are idle."""
@@ -46,16 +46,16 @@ class Recording:
             play(self)
             return check(Log(tuple(self.events)))
         finally:
-            self.bench.settle()
+            self.fixture.settle()
             self.P.synchronize()
 
     def forward(self, *replay: Reads, marker: int | None = None) -> Forward:
         """A forward whose replay has these stages: `read.0`, `read.1`, ... marker: after which of them it stands."""
-        return self.bench.forward(program_of(replay), None if marker is None else f"read.{marker}")
+        return self.fixture.forward(program_of(replay), None if marker is None else f"read.{marker}")
 
     def launch(self, forward: Forward) -> Issued:
         """Issue all three regions. Every ticket is recorded, and orders nothing until somebody waits for it."""
-        number = next(self.bench.launches)
+        number = next(self.fixture.launches)
         forward.load_batch(one_row(), number)
         before = self.F.record(number)
         forward.replay(number)
@@ -65,4 +65,4 @@ class Recording:
 
     def write(self, lane: Lane, table: str = T, row: int = 1) -> None:
         """Write one row of a table on the lane."""
-        self.bench.write(table, np.arange(row * SHAPE[1], (row + 1) * SHAPE[1]), np.ones(SHAPE[1]), lane)
+        self.fixture.write(table, np.arange(row * SHAPE[1], (row + 1) * SHAPE[1]), np.ones(SHAPE[1]), lane)

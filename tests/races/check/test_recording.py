@@ -52,7 +52,7 @@ def small() -> SmallModel:
 def recording() -> Iterator[Recording]:
     made = Recording(StrictBackend())
     yield made
-    made.bench.close()
+    made.fixture.close()
 
 
 def only(report: Report, kind: str) -> Finding:
@@ -187,7 +187,7 @@ def test_lanes_and_tables_of_the_inner_backend_are_foreign(recording: Recording)
 def test_a_snapshot_of_a_table_is_ordered_behind_its_writes(recording: Recording) -> None:
     def looks(r: Recording) -> None:
         r.write(r.P)
-        assert r.bench.tables.snapshot_to_host(T)[1].tolist() == [1] * SHAPE[1]
+        assert r.fixture.tables.snapshot_to_host(T)[1].tolist() == [1] * SHAPE[1]
 
     assert recording.report(looks).findings == ()
 

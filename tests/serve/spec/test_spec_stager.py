@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from warfence.core.attention import make_attention
-from warfence.core.backend import FORWARD, SCHEDULE
 from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.fence import WarBarrier
 from warfence.core.forwards import FencePlan
 from warfence.core.modes import ForwardMode, WarReadDonePolicy
 from warfence.core.runner import Runner
+from warfence.parity.fixture import Fixture
 from warfence.parity.strict.backend import StrictBackend
 from warfence.serve.model.config import ModelConfig
-from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
+from warfence.serve.model.program import build, sliding_layers
 from warfence.serve.model.weights import random_weights
 from warfence.serve.spec import DFLASH, EAGLE, NGRAM, SpecAlgorithm
 
@@ -53,25 +52,23 @@ class Served:
     mode: ForwardMode = EXTEND
     prefill_enabled: bool = True
     promise: bool = False
-    launches: Any = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
-        self.backend = StrictBackend()
-        self.backend.tables(table_specs(CONFIG, 16, 3, 20))
-        self.backend.load(random_weights(CONFIG, seed=0), state_specs(CONFIG, 3, 20, 20))
+        weights = random_weights(CONFIG, seed=0)
+        self.fixture = Fixture.of_model(StrictBackend(), CONFIG, weights, context=16, rows=3, slots=20)
         attention = make_attention(self.attention, sliding_layers(CONFIG))
         layout = BatchLayout(1, 4 if self.mode is EXTEND else 1)
         self.batch = pack(layout, [BatchRow(1, 0, (3,), (1,), False, 0.0, 1.0, ())])
         spec = SpecAlgorithm("staged", supports_prefill_read_done=self.promise, prefill_stager=self.stager)
         fence = FencePlan(attention, spec, self.prefill_enabled)
         program = build(CONFIG, attention, self.mode, layout, sampled=False)
-        self.planned = fence.planned(self.backend.compile(program, marker_after=fence.marker_stage(self.mode)))
-        self.schedule, self.forward = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
+        self.planned = fence.planned(self.fixture.forward(program, fence.marker_stage(self.mode)))
+        self.schedule, self.forward = self.fixture.schedule, self.fixture.lane
         self.runner, self.barrier = Runner("target", self.forward, self.schedule), WarBarrier()
 
     def launch(self) -> str:
         """Issue one launch with its barrier; gives the policy that was followed."""
-        number, before = next(self.launches), self.runner.policies.copy()
+        number, before = next(self.fixture.launches), self.runner.policies.copy()
         outputs = self.runner.execute(self.planned, self.batch, number)
         self.barrier.apply(number, self.runner.mailbox, self.schedule, self.forward)
         assert "next_tokens" in outputs.result()

@@ -99,7 +99,7 @@ def _measure(result: Audited, name: str, rig: Rig, cell: Cell, program: ForwardP
     tables = {table: rig.tables.snapshot_to_host(table) for table in (REQ_TO_TOKEN, FULL_TO_SWA)}
     scene = Scene(cell, tables)
     try:
-        measured = LastRead(rig.backend, rig.tables, planned, scene, rig.launches, _first(rig, cell)).stage() or NONE
+        measured = LastRead(rig.fixture, planned, scene, _first(rig, cell)).stage() or NONE
     finally:
         rig.fill_tables()
     result.measured[name] = measured

@@ -6,17 +6,15 @@ was still a read to come. No declaration, trace or flag takes part. It needs tab
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
-from warfence.core.backend import FORWARD, SCHEDULE, Backend, SharedTables
 from warfence.core.batch import Batch
 from warfence.core.errors import FenceError
 from warfence.core.forwards import PlannedForward
-from warfence.core.runner import Runner
 from warfence.parity.audit.scene import Scene, Values
+from warfence.parity.fixture import Fixture
 
 Seen = dict[str, np.ndarray]
 SETS = 4  # of wrong values that are tried before a position counts as one behind which nothing is read
@@ -29,18 +27,16 @@ class LastRead:
     """
 
     def __init__(
-        self, backend: Backend, tables: SharedTables, planned: PlannedForward, scene: Scene, launches: Iterator[int],
-        first: PlannedForward | None = None,
-    ) -> None:  # fmt: skip
-        program = planned.forward.program
+        self, fixture: Fixture, planned: PlannedForward, scene: Scene, first: PlannedForward | None = None
+    ) -> None:
+        program, backend = planned.forward.program, fixture.backend
         if planned.forward.gates is None:
             raise FenceError(f"'{program.name}' has no gates: compile it with gated=True")
         if backend.capabilities.guards_writes:
             raise FenceError(f"backend {backend.name} guards its tables: nothing can be overwritten under a forward")
-        self._backend, self._tables, self._planned, self._scene = backend, tables, planned, scene
-        self._program, self._gates, self._launches, self._first = program, planned.forward.gates, launches, first
+        self._fixture, self._planned, self._scene, self._first = fixture, planned, scene, first
+        self._program, self._gates = program, planned.forward.gates
         self._state = tuple(dict.fromkeys(name for stage in program.stages for name in stage.state))
-        self._forward, self._schedule = backend.lane(FORWARD), backend.lane(SCHEDULE)
 
     def stage(self) -> str | None:
         """The stage of the last read; None where no overwriting shows. FenceError where two clean launches differ."""
@@ -63,33 +59,31 @@ class LastRead:
         """Smudge, launch, and see all that is there afterwards."""
         self._launch(self._scene.smudged(), self._scene.smudge)
         outputs = self._launch(self._scene.right, self._scene.batch, position, wrong)
-        states = {name: self._backend.state_to_host(name) for name in self._state}
+        states = {name: self._fixture.backend.state_to_host(name) for name in self._state}
         return outputs | {f"state {name}": self._scene.counted(state) for name, state in states.items()}
 
     def _launch(self, right: Values, batch: Batch, position: str | None = None, wrong: Values | None = None) -> Seen:
         """One launch, its tables overwritten while it stands at the gate of that position."""
         self._write(right)
-        runner = Runner("audit", self._forward, self._schedule)
         if self._first is not None:
-            runner.execute(self._first, batch, next(self._launches)).result()
-            runner.mailbox.clear()
+            self._fixture.execute(self._first, batch).result()
         try:
             if position is not None:
                 self._gates.close(position)
-            outputs = runner.execute(self._planned, batch, next(self._launches))
+            outputs = self._fixture.execute(self._planned, batch)
             if position is not None and wrong is not None:
                 self._gates.await_reached(position)
                 self._write(wrong)
         finally:
             self._gates.open_all()
         seen = {name: np.array(value) for name, value in outputs.result().items()}
-        self._forward.synchronize()
+        self._fixture.lane.synchronize()
         return seen
 
     def _write(self, values: Values) -> None:
         for name, row in values.items():
-            self._tables.write(self._schedule, name, np.arange(len(row), dtype=np.int32), row)
-        self._schedule.synchronize()
+            self._fixture.write(name, np.arange(len(row)), row)
+        self._fixture.schedule.synchronize()
 
 
 def _equal(a: Seen, b: Seen) -> bool:

@@ -15,7 +15,7 @@ from warfence.races.scenarios.operations import Memories, Reach
 from warfence.races.scenarios.program import HOST
 from warfence.races.scenarios.trace import Step, Trace
 
-TABLES, CELLS = ("t0", "t1", "t2", "t3"), 128  # what a bench has for any trace
+TABLES, CELLS = ("t0", "t1", "t2", "t3"), 128  # what a player has for any trace
 ONE_READER = "state of forwards (KV, relay) is private to the forward lane; no call lets another lane read or write it"
 FEW_LANES = f"the interface has three lanes: {SCHEDULE}, {FORWARD}, {PLAN}"
 DONATES = "handles and donation are of one framework; its own watch judges them"
@@ -112,7 +112,7 @@ def _memories(trace: Trace, memories: Memories, made: Layout) -> str:
             if pinned:
                 made.batches.add(at)
             elif len(made.tables) == len(TABLES) or at[2] - at[1] > CELLS:
-                return f"a bench has {len(TABLES)} tables of {CELLS} cells"
+                return f"a player has {len(TABLES)} tables of {CELLS} cells"
             else:
                 made.tables[at] = TABLES[len(made.tables)]
     return ""

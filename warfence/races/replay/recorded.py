@@ -12,7 +12,7 @@ from warfence.core.errors import FenceError
 from warfence.core.fence import Ticket
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
-from warfence.parity.fixture import Bench
+from warfence.parity.fixture import Fixture
 from warfence.races.check.events import Event
 from warfence.races.check.log_file import Log
 from warfence.races.check.recording import Recorded
@@ -63,44 +63,44 @@ class RecordedPlayer:
     def __init__(self, make: Callable[[], Backend]) -> None:
         self._make = make
         self._events: list[Event] = []
-        self._bench: Bench | None = None
+        self._fixture: Fixture | None = None
 
     def lacks(self, trace: Trace, memories: Memories) -> str:
         return layout_of(trace, memories).lacks
 
     def play(self, trace: Trace, memories: Memories) -> Report:
         """Play and check. FenceError: the backend refuses a call, at once or when the lane comes to it."""
-        bench = self._bench = self._bench or self._fresh()
+        fixture = self._fixture = self._fixture or self._fresh()
         self._events.clear()
-        calls = _Calls(trace, bench, layout_of(trace, memories))
+        calls = _Calls(trace, fixture, layout_of(trace, memories))
         try:
             call_all(trace, calls)
             calls.refill()
             report = check(Log(tuple(self._events)))
             calls.settle()
         except FenceError:
-            self._bench = None
+            self._fixture = None
             with suppress(Exception):  # what was refused may fail to close too
-                bench.close()
+                fixture.close()
             raise
         return report
 
     def close(self) -> None:
-        if self._bench is not None:
-            self._bench.close()
+        if self._fixture is not None:
+            self._fixture.close()
 
-    def _fresh(self) -> Bench:
-        return Bench(recorded(self._make(), self._events), {name: ArraySpec((CELLS, 1)) for name in TABLES})
+    def _fresh(self) -> Fixture:
+        return Fixture(recorded(self._make(), self._events), {name: ArraySpec((CELLS, 1)) for name in TABLES})
 
 
 class _Calls:
     """Implements `warfence.races.replay.machine.Lanes` by a recorded backend."""
 
-    def __init__(self, trace: Trace, bench: Bench, layout: Layout) -> None:
+    def __init__(self, trace: Trace, fixture: Fixture, layout: Layout) -> None:
         self.gates: Gates = StepGates()
         self.gates.release()
-        self._ops, self._bench, self._layout = trace.ops, bench, layout
-        self._lanes: Mapping[str, Lane] = {FORWARD: bench.lane, SCHEDULE: bench.schedule}
+        self._ops, self._fixture, self._layout = trace.ops, fixture, layout
+        self._lanes: Mapping[str, Lane] = {FORWARD: fixture.lane, SCHEDULE: fixture.schedule}
         self._held: dict[str, Ticket] = {}
         self._numbers: dict[int, int] = {}  # of the scenario's launches
         self._last = 0
@@ -118,7 +118,7 @@ class _Calls:
                 if found is not None:
                     table, first = found
                     cells = range(first, first + one.end - one.begin)
-                    self._bench.write(table, cells, [1] * len(cells), self._lane(lane))
+                    self._fixture.write(table, cells, [1] * len(cells), self._lane(lane))
 
     def _forward(self, executables: Sequence[Sequence[Part]], parts: Sequence[Part]) -> None:
         """A launch is replayed; an access by itself happens while its batch is loaded."""
@@ -132,10 +132,10 @@ class _Calls:
             ends = list(accumulate(sum(part.op.kind != "records" for part in one) for one in executables))
             name = "scenario" if marked is None else f"records {parts[marked].op.event}"  # a marker for each event
             program = program_of(reads, (), name, tuple(end - 1 for end in ends[:-1]))
-        forward = self._bench.forward(program, None if marked is None else f"read.{marked - 1}")
+        forward = self._fixture.forward(program, None if marked is None else f"read.{marked - 1}")
         loaded = next((at for part in accesses for one in part.reaches if (at := self._layout.batch(one))), None)
-        number = self._last = next(self._bench.launches)
-        self._bench.launch(forward, one_row() if loaded is None else self._batches[loaded], number)
+        number = self._last = next(self._fixture.launches)
+        self._fixture.launch(forward, one_row() if loaded is None else self._batches[loaded], number)
         self._refilled.discard(loaded or ("", 0, 0))
         if call is not None:
             self._numbers[call.launch] = number
@@ -148,7 +148,7 @@ class _Calls:
 
     def _lane(self, name: str) -> Lane:
         lane = self._layout.lanes[name]
-        return self._bench.plan if lane == PLAN else self._lanes[lane]
+        return self._fixture.plan if lane == PLAN else self._lanes[lane]
 
     def host(self, part: Part) -> None:
         """The host fills a batch in place; what it only reads nobody else writes."""
@@ -161,7 +161,7 @@ class _Calls:
     def refill(self) -> None:
         """A change of a batch is noticed when it is loaded again: load all that were filled since."""
         for at in sorted(self._refilled):
-            self._bench.launch(self._bench.forward(program_of(((),))), self._batches[at])
+            self._fixture.launch(self._fixture.forward(program_of(((),))), self._batches[at])
 
     def record(self, lane: str, event: str) -> None:
         self._held[event] = self._lane(lane).record(self._last)
@@ -197,11 +197,11 @@ class _Calls:
 
     def settle(self) -> None:
         """Block until all lanes are idle, so that the next trace begins with none at work."""
-        self._bench.settle()
-        self._bench.plan.synchronize()
+        self._fixture.settle()
+        self._fixture.plan.synchronize()
 
     def close(self) -> None:
-        """The bench goes on to the next trace."""
+        """The backend goes on to the next trace."""
 
 
 class _Never:
