@@ -9,8 +9,9 @@ import pytest
 from warfence.backends import load
 from warfence.core.backend import Backend
 from warfence.core.modes import FenceMode
-from warfence.core.policy import RULE_SETS, RULES, is_early
+from warfence.core.policy import RULES, is_early
 from warfence.parity.cells import BATCHES, FINE, MODES, Cell
+from warfence.parity.history import RULE_SETS, STATES
 from warfence.parity.matrix import Rig, run_cell
 from warfence.parity.report import in_full
 from warfence.parity.rig import program_of
@@ -21,9 +22,13 @@ pytestmark = pytest.mark.slow
 
 
 def unsound(rules: str, small: SmallModel) -> list[Cell]:
-    """The decode and verify cells, without marker, in which the set publishes earlier than the reads are declared to end."""
+    """The cells, without marker, in which the set publishes earlier than the reads are declared to end."""
     found = []
-    wanted = {"decode": ("captured", "live"), "target_verify+dflash": ("segmented", "rereading")}
+    wanted = {
+        "decode": ("captured", "live"),
+        "target_verify+dflash": ("segmented", "rereading"),
+        "draft_extend+eagle": ("captured",),
+    }
     for mode in (m for m in MODES if m.name in wanted):
         for attention in wanted[mode.name]:
             cell = Cell(mode, attention, False, FINE, BATCHES[0])
@@ -35,11 +40,14 @@ def unsound(rules: str, small: SmallModel) -> list[Cell]:
 
 
 SMALL = small_model()
-CASES = [(rules, cell) for rules in RULE_SETS if rules != "warfence" for cell in unsound(rules, SMALL)]
+DISTINCT = list(
+    {state.rules: state.name for state in reversed(STATES)}.values()
+)  # three states decide by the same rules
+CASES = [(rules, cell) for rules in DISTINCT for cell in unsound(rules, SMALL)]
 
 
 def test_each_historical_set_has_unsound_cells_and_ours_has_none() -> None:
-    assert {rules for rules, _ in CASES} == RULE_SETS.keys() - {"warfence"}
+    assert {rules for rules, _ in CASES} == set(DISTINCT)
     assert unsound("warfence", SMALL) == []
 
 
@@ -52,7 +60,7 @@ def rig(target: Target) -> Iterator[Rig]:
 
 @pytest.mark.parametrize(("rules", "cell"), CASES, ids=[f"{rules}: {cell.name}" for rules, cell in CASES])
 def test_a_historical_set_releases_before_the_boundary(rig: Rig, target: Target, rules: str, cell: Cell) -> None:
-    """An in-graph declaration without marker, recorded before the replay (public source: sglang #34916)."""
+    """An in-graph declaration without marker, or a draft extend, recorded before the replay (public source: sglang #33587)."""
     result = run_cell({target[0]: rig}, cell, rules=RULE_SETS[rules])
     release = result.release[target[0]]
     if release is None:
@@ -69,15 +77,15 @@ def test_the_adversary_finds_what_an_early_ticket_permits(
     make_backend: Callable[..., Backend],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And in text: the unified rules without markers, in the worst order, give wrong tokens."""
+    """And in text: the rules of #34982 without markers, in the worst order, give wrong tokens."""
     from parity_tests.plugin import unguarded_options
     from warfence.core.policy import Decision, Query, decide
     from warfence.parity.small import first_difference, make_engine, serve
 
-    def unified(query: Query, rules: object = None) -> Decision:
-        return decide(query, RULE_SETS["unified"])
+    def early(query: Query, rules: object = None) -> Decision:
+        return decide(query, RULE_SETS["34982"])
 
-    monkeypatch.setattr("warfence.core.forwards.decide", unified)
+    monkeypatch.setattr("warfence.core.forwards.decide", early)
     backend = make_backend(**unguarded_options(target))
     sizes = {"rows": 2, "extend_rows": 1}
     with make_engine(

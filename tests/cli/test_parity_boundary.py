@@ -74,10 +74,12 @@ def test_without_a_barrier_the_cell_says_why_nothing_is_measured(capsys: pytest.
 @pytest.mark.parametrize(
     ("mode", "attention", "rules", "policy", "lands"),
     [
-        ("decode", "captured", "first-published", "pre_replay", "stage_inputs"),
-        ("decode", "captured", "unified", "pre_replay", "stage_inputs"),
-        ("target_verify+dflash", "live", "unified", "pre_replay", "page_table"),
-        ("target_verify+ngram", "segmented", "first-published", "post_replay", "ngram_store"),
+        ("decode", "captured", "28363", "pre_replay", "stage_inputs"),
+        ("decode", "captured", "34982", "pre_replay", "stage_inputs"),
+        ("target_verify+dflash", "live", "34052", "pre_replay", "page_table"),
+        ("target_verify+ngram", "rereading", "35059", "post_replay", "ngram_store"),
+        ("draft_extend+eagle", "captured", "33587", "pre_replay", "eagle_inputs"),
+        ("draft_extend+eagle", "captured", "draft-before", "pre_replay", "eagle_inputs"),
     ],
 )
 def test_what_a_historical_rule_set_gets_wrong_is_unsound_and_one(
@@ -94,9 +96,9 @@ def test_what_a_historical_rule_set_gets_wrong_is_unsound_and_one(
 
 def test_a_rule_set_that_trusts_any_node_is_unsound_where_reads_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     rereading = (*STRICT, "--attention", "rereading", "--marker-after", "swa_translate.0")
-    assert main([*rereading, "--rules", "first-published"]) == 1
+    assert main([*rereading, "--rules", "33587"]) == 1
     streams = capsys.readouterr()
-    assert "Policy in_graph by the rules 'first-published': a node was planted." in lines(streams.out)
+    assert "Policy in_graph by the rules '33587': a node was planted." in lines(streams.out)
     assert streams.err.endswith(": UNSOUND\n")
     assert main(rereading) == 0
     assert "--marker-after changes nothing here: policy post_replay waits for no marker" in capsys.readouterr().out
@@ -129,7 +131,7 @@ def test_the_new_modes_are_cells(mode: str, last: str, capsys: pytest.CaptureFix
         ),
         (["--mode", "extnd"], "unknown mode 'extnd'; nearest: extend"),
         (["--fence", "off"], "unknown fence 'off'; choose one of: fine, coarse, donation"),
-        (["--rules", "newest"], "unknown rule set 'newest'; choose one of: warfence, first-published, unified"),
+        (["--rules", "newest"], "unknown rule set 'newest'; choose one of: 28363, 29541, before-33587"),
         (["--mode", "target_verify"], "unknown mode 'target_verify'; nearest: target_verify+ngram"),
         (["--batch", "9"], "--batch is 9; give 1 to 3"),
         (["--backend", "torhc"], "unknown backend 'torhc'; nearest: torch"),

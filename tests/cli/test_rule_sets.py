@@ -7,16 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from warfence.cli.rule_sets import OURS, Difference, differences, folded, launch_cases
+from warfence.cli.rule_sets import OURS, Difference, alike, differences, folded, launch_cases
 from warfence.core.modes import ForwardMode, Region, SharedReadEnds
-from warfence.core.policy import RULE_SETS, decide
+from warfence.core.policy import decide
 from warfence.parity.cells import FINE, MODES, Cell
+from warfence.parity.history import RULE_SETS
 from warfence.parity.matrix import run_cell
 from warfence.parity.rig import Rig
 from warfence.parity.small import small_model
 from warfence.parity.strict.backend import StrictBackend
 
-HISTORICAL = [name for name in RULE_SETS if name != OURS]
+HISTORICAL = [names[0] for names in alike()]
 
 
 def test_ours_differ_from_themselves_nowhere_and_are_sound() -> None:
@@ -55,8 +56,10 @@ def rig() -> Iterator[Rig]:
 @pytest.mark.parametrize("name", HISTORICAL)
 def test_what_is_called_unsound_is_measured_to_be(rig: Rig, name: str) -> None:
     found = [(cell, one) for one in differences(name) if (cell := cell_of(one)) is not None]
-    assert {one.verdict for _, one in found} >= {"UNSOUND", "later"}
+    assert any(one.verdict == "UNSOUND" for _, one in found)
     for cell, one in found:
+        if one.verdict == "never taken":
+            continue  # a cell is one launch, and its ticket the one that is taken
         result = run_cell({"strict": rig}, cell, planted(rig, one, cell), RULE_SETS[name])
         assert not result.failed, result.notes
         assert result.sound == (one.verdict != "UNSOUND"), (one, result.release)

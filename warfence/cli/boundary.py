@@ -12,11 +12,10 @@ from rich.text import Text
 from warfence.cli.contenders import contenders
 from warfence.cli.exits import CheckFailed
 from warfence.cli.output import JsonFlag, print_json, prose, say, screens
-from warfence.cli.rule_sets import OURS, rule_set
+from warfence.cli.rule_sets import NAMES, OURS, rule_set
 from warfence.core.attention import KINDS
 from warfence.core.errors import InputError
 from warfence.core.modes import Region, WarReadDonePolicy
-from warfence.core.policy import RULE_SETS
 from warfence.core.program import ForwardProgram, Stage
 from warfence.parity.cells import BATCHES, DONATION, FENCES, Cell, mode_cases
 from warfence.parity.honesty import what_failed
@@ -56,7 +55,7 @@ def boundary(
         ),
     ] = None,
     rules: Annotated[
-        str, typer.Option(help="Let another rule set decide: first-published or unified. Unsound ones show it.")
+        str, typer.Option(help=f"Let another rule set decide; unsound ones show it. {NAMES}.")
     ] = "warfence",
     as_json: JsonFlag = False,
 ) -> None:  # fmt: skip
@@ -64,7 +63,7 @@ def boundary(
 
     Exits with 1 when that is not where the rules put it, or before the boundary (UNSOUND).
     """
-    cell, small, chosen = _cell(mode, attention, fence, not no_marker, batch), small_model(), RULE_SETS[rule_set(rules)]
+    cell, small, chosen = _cell(mode, attention, fence, not no_marker, batch), small_model(), rule_set(rules)
     program, plan = program_of(cell, small.config, chosen)
     declared = plan.marker_stage(cell.mode.mode)
     if marker_after is not None:

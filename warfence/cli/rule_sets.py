@@ -14,10 +14,14 @@ from warfence.core.attention import KINDS, make_attention
 from warfence.core.errors import InputError
 from warfence.core.forwards import FencePlan
 from warfence.core.modes import ForwardMode, WarReadDonePolicy
-from warfence.core.policy import RULE_SETS, Decision, Query, decide, is_early
+from warfence.core.policy import Decision, Query, Rule, decide, is_early
+from warfence.parity.history import PROPOSALS, RULE_SETS, STATES, State
 from warfence.serve.spec import SpecAlgorithm, get, names
 
 OURS = "warfence"
+NAMES = (
+    f"{', '.join(RULE_SETS)}; or a proposal for draft extend: {', '.join(PROPOSALS)}"  # of rule sets, for a help text
+)
 COLUMNS = ("mode", "attention", "spec", "marker", OURS)  # of the table of differences; two more say what a set answers
 _ATTENTION, _SPEC, _MARKER = 1, 2, 3
 _SLIDING = (1,)  # any model with a sliding layer: declarations ask only whether there is one
@@ -82,11 +86,27 @@ class Difference:
         return "later" if _LATER.index(self.theirs.policy) > _LATER.index(self.ours.policy) else "earlier"
 
 
-def rule_set(name: str) -> str:
-    """The name, if there is such a rule set; InputError with the known names otherwise."""
-    if name not in RULE_SETS:
-        raise InputError(f"unknown rule set '{name}'; choose one of: {', '.join(RULE_SETS)}")
-    return name
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a public state answers for one launch. unsound: its ticket would be taken while shared reads go on."""
+
+    state: State
+    decision: Decision
+    unsound: bool
+
+
+def history(case: LaunchCase) -> list[Answer]:
+    """What each public state answers, from the first to the last."""
+    answers = [(state, decide(case.query, state.rules)) for state in STATES]
+    return [Answer(state, decision, case.unsound(decision.policy)) for state, decision in answers]
+
+
+def rule_set(name: str) -> tuple[Rule, ...]:
+    """The rules of that name, of a public state, of a proposal, or ours; InputError with the known names otherwise."""
+    known = {**RULE_SETS, **PROPOSALS}
+    if name not in known:
+        raise InputError(f"unknown rule set '{name}'; choose one of: {', '.join(known)}")
+    return known[name]
 
 
 def launch_cases(prefill: bool = False) -> list[LaunchCase]:
@@ -97,9 +117,17 @@ def launch_cases(prefill: bool = False) -> list[LaunchCase]:
 
 def differences(name: str, prefill: bool = False) -> list[Difference]:
     """Where the rule set of that name answers otherwise than ours."""
-    rules = RULE_SETS[rule_set(name)]
+    rules = rule_set(name)
     found = (Difference(case, decide(case.query), decide(case.query, rules)) for case in launch_cases(prefill))
     return [d for d in found if d.theirs.policy is not d.ours.policy]
+
+
+def alike() -> list[list[str]]:
+    """The names of the public states, those together that decide by the same rules."""
+    groups: dict[tuple[Rule, ...], list[str]] = {}
+    for state in STATES:
+        groups.setdefault(state.rules, []).append(state.name)
+    return list(groups.values())
 
 
 def folded(found: Iterable[Difference]) -> list[tuple[str, ...]]:

@@ -5,7 +5,7 @@ barrier, right after each launch, empties the mailbox and makes the schedule lan
 ticket on the whole forward lane (coarse). The host never blocks here; only in the older way, the self-fence, it does.
 
 Prior art: sgl-project/sglang #26380 (whole forward), #28363 (event before replay), #33587 (node in the graph), #31687
-(the barrier stands before result processing).
+(the barrier stands before result processing), #29556 (which did away with a self-fence of one algorithm).
 """
 
 from __future__ import annotations

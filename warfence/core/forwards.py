@@ -23,7 +23,8 @@ GateProgram = Callable[[ForwardProgram], Gated]
 class PlannedForward:
     """A compiled forward and where its read-done ticket is recorded. Decided once, when it was captured.
 
-    stager: where an algorithm can bring the reads of a prefill forward; `staged` holds for the launches for which it did.
+    stager: where it brings the reads of a prefill forward and that changes the answer; `staged` holds for the launches for
+    which it did.
     """
 
     forward: Forward
@@ -79,10 +80,10 @@ class FencePlan:
         """The forward with its decision."""
         mode, marker = forward.program.mode, forward.marker is not None
         decision = self.decide(mode, marker)
-        if self.promises.prefill_stager is None or mode is not ForwardMode.EXTEND:
-            return PlannedForward(forward, decision)
-        staged = decide(self.query(mode, marker, staged=True), self.rules)
-        return PlannedForward(forward, decision, self.promises.prefill_stager, staged)
+        stager, staged = self.promises.prefill_stager, decide(self.query(mode, marker, staged=True), self.rules)
+        if stager is None or staged.policy is decision.policy:
+            return PlannedForward(forward, decision)  # its answer would count for nothing, so it is not asked
+        return PlannedForward(forward, decision, stager, staged)
 
     def _attention(self, mode: ForwardMode) -> AttentionBackend:
         return self.attention.for_draft() if mode is ForwardMode.DRAFT_EXTEND else self.attention

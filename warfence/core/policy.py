@@ -1,8 +1,8 @@
 """The policy, written once: where does the read-done ticket of a launch get recorded, and why there?
 
 Ordered rules, first match wins. The rules are data: `decide` walks them, `warfence explain` prints them, tests
-enumerate them. Two historical rule sets of the public implementation stand beside ours so that they can be compared and
-shown unsound where they are (public sources: sgl-project/sglang #33587, #34052, #34916).
+enumerate them. What the public implementation decided, state by state, stands elsewhere as data of the same form
+(`warfence.parity.history`), so that it can be compared, and shown unsound where it is.
 """
 
 from __future__ import annotations
@@ -136,35 +136,6 @@ RULES: tuple[Rule, ...] = (
         "every shared read was done when the batch was loaded",
     ),
 )
-
-FIRST_PUBLISHED: tuple[Rule, ...] = (
-    Rule(
-        "verify-segmented",
-        lambda q: _verify(q) and q.segmented,
-        POST,
-        "asks the backend before the algorithm: captured metadata in a segmented verify records after replay",
-    ),
-    Rule("verify-not-supported", lambda q: _verify(q) and not q.verify_read_done, NONE, "the algorithm lacks it"),
-    Rule("mode-not-covered", lambda q: not _covered(q), NONE, "neither DECODE nor TARGET_VERIFY"),
-    Rule("node-planted", lambda q: q.marker, IN_GRAPH, "a node was planted"),
-    Rule("otherwise", lambda _: True, PRE, "assumes that a backend without a node reads everything before launch"),
-)
-
-UNIFIED: tuple[Rule, ...] = (
-    Rule("verify-not-publish-phase", lambda q: _verify(q) and not q.verify_read_done, NONE, "another phase reads last"),
-    Rule("mode-not-covered", lambda q: not _covered(q), NONE, "neither DECODE nor TARGET_VERIFY"),
-    Rule("unknown", lambda q: q.declared is SharedReadEnds.UNKNOWN, NONE, "the backend does not know"),
-    Rule("declared-post", lambda q: q.declared is SharedReadEnds.POST_REPLAY, POST, "as declared"),
-    Rule("planted", lambda q: q.declared is SharedReadEnds.IN_GRAPH and q.marker, IN_GRAPH, "as declared, planted"),
-    Rule("otherwise", lambda _: True, PRE, "as declared, or in-graph without a node: falls EARLIER than declared"),
-)
-
-RULE_SETS: dict[str, tuple[Rule, ...]] = {
-    "warfence": RULES,
-    "first-published": FIRST_PUBLISHED,
-    "unified": UNIFIED,
-}
-
 
 # How late a ticket of each policy comes, on the scale of SharedReadEnds; NONE waits for the whole forward.
 _COMES = {PRE: 1, IN_GRAPH: 2, POST: 3, NONE: 4}

@@ -117,20 +117,23 @@ def test_a_stager_that_fails_leaves_no_ticket_and_the_next_launch_works() -> Non
 
 
 @pytest.mark.parametrize(
-    "how",
-    [{"prefill_enabled": False}, {"mode": DECODE}, {"attention": "captured"}, {"attention": "live"}, {"attention": "unknown"}],
+    ("how", "policy"),
+    [
+        ({"prefill_enabled": False}, "none"),
+        ({"mode": DECODE}, "pre_replay"),
+        ({"attention": "captured"}, "none"),
+        ({"attention": "live"}, "none"),
+        ({"attention": "unknown"}, "none"),
+        ({"promise": True}, "pre_replay"),
+    ],
     ids=str,
-)  # fmt: skip
-def test_what_a_stager_cannot_bring_about(how: dict[str, Any]) -> None:
-    """The switch, the mode and the attention backend still have to agree."""
-    policies = {served.launch() for served in (Served(lambda batch: True, **how), Served(lambda batch: False, **how))}
-    assert policies == ({"pre_replay"} if how.get("mode") is DECODE else {"none"})
-
-
-def test_only_a_prefill_is_asked_about() -> None:
-    asked: list[Batch] = []
-    served = Served(lambda batch: asked.append(batch) is None, mode=DECODE)
-    assert (served.launch(), asked, served.planned.stager) == ("pre_replay", [], None)
+)
+def test_a_stager_whose_answer_counts_for_nothing_is_not_asked(how: dict[str, Any], policy: str) -> None:
+    """The switch, the mode and the attention backend have to agree, and there is nothing to stage where it is promised."""
+    for answer in (True, False):
+        asked: list[Batch] = []
+        served = Served(lambda batch, asked=asked, answer=answer: asked.append(batch) or answer, **how)
+        assert (served.launch(), asked) == (policy, [])
 
 
 def test_without_a_stager_the_promise_decides_alone() -> None:

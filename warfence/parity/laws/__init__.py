@@ -47,7 +47,7 @@ LAWS: tuple[Law, ...] = (
     Law(
         "8-degrade-later",
         "A declared in-graph boundary without its marker degrades later, per captured forward.",
-        "sgl-project/sglang #34916", holding.missing_marker_degrades_later, (GATES,),
+        "sgl-project/sglang #33587, #34916", holding.missing_marker_degrades_later, (GATES,),
     ),
     Law(
         "9-latest-child",

@@ -15,8 +15,8 @@ from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.errors import FenceError
 from warfence.core.fence import Mailbox, Ticket, WarBarrier
 from warfence.core.forwards import PlannedForward
-from warfence.core.modes import FenceMode, SharedReadEnds
-from warfence.core.policy import UNIFIED, Decision, Query, decide
+from warfence.core.modes import FenceMode, SharedReadEnds, WarReadDonePolicy
+from warfence.core.policy import RULES, Decision, Query, decide
 from warfence.core.runner import Runner
 from warfence.core.scheduler import Launch, Scheduler, Work
 from warfence.parity.mutants.base import Mutant
@@ -70,8 +70,14 @@ def _barrier_at_loop_top(self: Scheduler, work: Work[Any]) -> None:
     self._end(start)
 
 
+_EARLY = tuple(
+    replace(rule, policy=WarReadDonePolicy.PRE_REPLAY) if rule.name == "in-graph-without-marker" else rule
+    for rule in RULES
+)
+
+
 def _falls_earlier(query: Query, rules: object = None) -> Decision:
-    return decide(query, UNIFIED)
+    return decide(query, _EARLY)
 
 
 def _first_child(children: Iterable[SharedReadEnds]) -> SharedReadEnds:
