@@ -1,25 +1,21 @@
 """A reader of one ``*.safetensors`` file into float32 numpy arrays.
 
-The format: eight bytes little-endian header length, a JSON header ``{name: {dtype, shape, data_offsets}}``, then the
-data, little-endian and row-major. ``safetensors.numpy`` needs another package for bfloat16, which numpy does not have;
-a bfloat16 is the upper half of a float32, so one line decodes it.
+The format's own library checks the file and gives raw bytes, without a framework. Its numpy half needs another package for
+bfloat16, which numpy does not have; a bfloat16 is the upper half of a float32, so one line decodes it.
 """
 
 from __future__ import annotations
 
-import json
-import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, deserialize
 
 from warfence.core.errors import InputError
 
 F32Array = NDArray[np.float32]
-_BYTES = {"F32": 4, "F16": 2, "BF16": 2}
-_HEADER_LIMIT = 100_000_000  # the limit of the format's own implementation
+_STORED = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 def read_safetensors(path: Path) -> dict[str, F32Array]:
@@ -29,14 +25,20 @@ def read_safetensors(path: Path) -> dict[str, F32Array]:
     F32, F16 or BF16.
     """
     try:
-        data = np.memmap(path, dtype=np.uint8, mode="r")
-    except (OSError, ValueError) as cause:
+        entries = deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
+    except OSError as cause:
         raise InputError(f"cannot read the weights '{path}': {cause}; copy the file again") from cause
-    header, start = _header(path, data)
+    except SafetensorError as cause:
+        said = str(cause).removeprefix("Error while deserializing: ")
+        raise InputError(f"'{path}' is corrupt: {said}; copy or download the file again") from cause
     tensors: dict[str, F32Array] = {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            tensors[name] = _tensor(path, name, entry, data[start:])
+    while entries:  # let go of the raw bytes one by one
+        name, entry = entries.pop()
+        if entry["dtype"] not in _STORED:
+            raise InputError(f"'{path}': tensor '{name}' has type {entry['dtype']}; allowed are {', '.join(_STORED)}")
+        stored = np.frombuffer(entry["data"], _STORED[entry["dtype"]]).reshape(entry["shape"])
+        values = bfloat16_to_float32(stored) if entry["dtype"] == "BF16" else stored.astype(np.float32, copy=False)
+        tensors[name] = values
     return tensors
 
 
@@ -49,40 +51,3 @@ def float32_to_bfloat16(values: F32Array) -> NDArray[np.uint16]:
     """Round finite float32 values to bfloat16 bit patterns, to nearest, ties to even. For tests and tools."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
-
-
-def _header(path: Path, data: NDArray[np.uint8]) -> tuple[dict[str, Any], int]:
-    length = int.from_bytes(data[:8].tobytes(), "little") if data.size >= 8 else _HEADER_LIMIT + 1
-    if length > min(data.size - 8, _HEADER_LIMIT):
-        raise _corrupt(path, f"a header of {length} bytes does not fit into a file of {data.size}")
-    try:
-        header = json.loads(data[8 : 8 + length].tobytes())
-    except ValueError as cause:
-        raise _corrupt(path, f"the header is no JSON ({cause})") from cause
-    if not isinstance(header, dict):
-        raise _corrupt(path, "the header is no JSON object")
-    return header, 8 + length
-
-
-def _tensor(path: Path, name: str, entry: Any, data: NDArray[np.uint8]) -> F32Array:
-    try:
-        kind, shape, (begin, end) = (
-            str(entry["dtype"]),
-            tuple(map(int, entry["shape"])),
-            map(int, entry["data_offsets"]),
-        )
-    except (KeyError, TypeError, ValueError) as cause:
-        raise _corrupt(path, f"the header entry of '{name}' is malformed") from cause
-    if kind not in _BYTES:
-        raise InputError(f"'{path}': tensor '{name}' has type {kind}; allowed are {', '.join(_BYTES)}")
-    size = math.prod(shape) * _BYTES[kind]
-    if not 0 <= begin <= end <= data.size or end - begin != size or min(shape, default=0) < 0:
-        raise _corrupt(path, f"tensor '{name}' of shape {list(shape)} lies at bytes {begin} to {end} of {data.size}")
-    raw = data[begin:end].tobytes()
-    if kind == "BF16":
-        return bfloat16_to_float32(np.frombuffer(raw, "<u2")).reshape(shape)
-    return np.frombuffer(raw, "<f4" if kind == "F32" else "<f2").astype(np.float32).reshape(shape)
-
-
-def _corrupt(path: Path, what: str) -> InputError:
-    return InputError(f"'{path}' is corrupt: {what}; copy or download the file again")
