@@ -24,11 +24,12 @@ from dataclasses import dataclass, replace
 from warfence.core.errors import InputError
 from warfence.races.scenarios.interleave import orders
 from warfence.races.scenarios.late import Wait, judged, too_strong
+from warfence.races.scenarios.named import misread, needed, witness
 from warfence.races.scenarios.operations import Memories, Op, variants
 from warfence.races.scenarios.order import Order, Pair, conflicts
 from warfence.races.scenarios.program import Scenario
 from warfence.races.scenarios.trace import Refused, Step, Trace
-from warfence.races.scenarios.witness import Witness, choose, reversed_pair, wrong_write
+from warfence.races.scenarios.witness import Witness, choose, reversed_pair
 
 MOST_TRACES = 20_000
 WORST_FIRST = ("error", "cycle", "bad", "ok")
@@ -117,11 +118,12 @@ def _judge(scenario: Scenario, ops: list[Op], memories: Memories, waits: list[Wa
     pairs = conflicts(order)
     races = [pair for pair in pairs if not order.before(*pair)]
     if races:
-        witness = reversed_pair(order, choose(order, races))
-        return Outcome(scenario, "bad", trace, order, witness=witness, races=tuple(races))
-    if wrong := wrong_write(order):
-        return Outcome(scenario, "bad", trace, order, witness=wrong)
-    waits += judged(order, pairs)
+        shown = reversed_pair(order, choose(races))
+        return Outcome(scenario, "bad", trace, order, witness=shown, races=tuple(races))
+    if wrong := list(misread(order)):
+        loose = tuple(one.pair for one in wrong if one.pair is not None)
+        return Outcome(scenario, "bad", trace, order, witness=witness(order, wrong[0]), races=loose)
+    waits += judged(order, [*pairs, *needed(order)])
     return Outcome(scenario, "ok", trace, order)
 
 

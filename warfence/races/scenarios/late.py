@@ -39,7 +39,7 @@ def judged(order: Order, pairs: Sequence[Pair]) -> Iterator[Wait]:
     for pair in pairs:
         _credit(order, pair, credit)
     standing = set(order.standing)
-    last = {step.lane: step.id for step in order.steps if step.reaches}
+    last = {step.lane: step.id for step in order.steps if step.touches}
     for step in order.steps:
         if step.kind not in WAITS or not step.joins or step.id in standing:
             continue
@@ -51,7 +51,9 @@ def judged(order: Order, pairs: Sequence[Pair]) -> Iterator[Wait]:
         needed = credit.get(step.id, 0)
         if needed or last.get(step.lane, -1) > step.id:
             on = order.on[source]
-            vain = tuple(one for one in on[max(needed, known) : until] if order.steps[one].reaches)
+            if needed:  # the middle of an operation is no place to wait for
+                needed = order.position[order.ends[on[needed - 1]]]
+            vain = tuple(one for one in on[max(needed, known) : until] if order.steps[one].touches)
             yield Wait(step.id, upto, on[needed - 1] if needed else None, vain, step.path, order.steps[upto].lane)
 
 

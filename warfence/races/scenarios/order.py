@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
+from itertools import pairwise
 
 from warfence.races.scenarios.operations import Reach
 from warfence.races.scenarios.trace import Step
@@ -31,6 +32,7 @@ class Order:
             on = self.on[self.lane[step.id]]
             on.append(step.id)
             self.position.append(len(on))
+        self.ends = self._operations()
         self.turns = _in_turn(steps)
         ran = set(self.turns)
         self.standing = [step.id for step in steps if step.id not in ran]
@@ -39,6 +41,21 @@ class Order:
             clock = self.behind(one)
             clock[self.lane[one]] = self.position[one]
             self.clocks[one] = clock
+
+    def _operations(self) -> list[int]:
+        """The last step of the operation that each step is part of.
+
+        Accesses of one lane under one name are one operation where they are called one right behind the other, in the order
+        of the file: a next turn of a loop begins anew.
+        """
+        ends = list(range(len(self.steps)))
+        for on in self.on:
+            for one, later in pairwise(reversed(on)):
+                first, second = self.steps[later], self.steps[one]
+                together = second.call - first.call <= 1 and first.path < second.path and first.launch == second.launch
+                if first.kind == second.kind == "access" and first.stage == second.stage != "" and together:
+                    ends[later] = ends[one]
+        return ends
 
     def before(self, first: int, second: int) -> bool:
         """Whether `second` can run only when `first` is done."""
@@ -58,7 +75,7 @@ def conflicts(order: Order) -> list[Pair]:
 
     A read is paired with the last write before it, a write with that, too, and with each lane's last read since. If all of
     these are in order, so are all others, which have one of these writes between them: the number of pairs does not grow
-    with the square of the length.
+    with the square of the length. A read that names a launch is in no pair: see `warfence.races.scenarios.named`.
     """
     found: list[Pair] = []
     cells = _Cells(order.steps)
@@ -68,11 +85,12 @@ def conflicts(order: Order) -> list[Pair]:
             continue
         lane = order.lane[step.id]
         first: set[int] = set()
-        for one in step.reaches:
+        reaches = [one for one in step.reaches if one.verb != "allocates" and not one.launch]
+        for one in reaches:
             for cell in cells.of(one):
                 first.update(cell.values() if one.verb != "reads" else (cell[-1],) if -1 in cell else ())
         found += [(earlier, step.id) for earlier in sorted(first) if order.lane[earlier] != lane]
-        for one in step.reaches:
+        for one in reaches:
             for cell in cells.of(one):
                 if one.verb != "reads":
                     cell.clear()

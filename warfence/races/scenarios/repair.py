@@ -83,7 +83,8 @@ def _with_wait(scenario: Scenario, outcome: Outcome) -> tuple[Scenario, str] | N
     record = Call("" if inside else first.lane, "records", event=Ref(event))
     waiter = HOST if second.lane == second.thread else second.lane
     wait = Call(waiter, "syncs" if waiter == HOST else "waits", event=Ref(event))
-    behind, before = (*first.path[:-1], first.path[-1] + 1), call.path
+    last = outcome.order.steps[outcome.order.ends[first.id]]  # of its operation: there is no place inside one
+    behind, before = (*last.path[:-1], last.path[-1] + 1), call.path
     body = scenario.body
     for path, statement in sorted([(before, wait), (behind, record)], key=lambda one: one[0], reverse=True):
         body = _edit(body, path, (statement,), insert=True)
@@ -92,7 +93,7 @@ def _with_wait(scenario: Scenario, outcome: Outcome) -> tuple[Scenario, str] | N
     say = "host syncs" if waiter == HOST else f"{waiter} waits"
     return (
         replace(scenario, body=body),
-        f"{first.lane} records {event} behind '{first.title}' (line {first.line}); "
+        f"{first.lane} records {event} behind '{last.title}' (line {last.line}); "
         f"{say} {event} before '{second.title}' (line {second.line})",
     )
 

@@ -44,6 +44,11 @@ class Step:
     needs: int = 0  # of an await the record's number; 1 where a thread receives what never comes
 
     @property
+    def touches(self) -> bool:
+        """Whether it reads or writes memory. An allocation does neither: it only hands a block out."""
+        return any(one.verb != "allocates" for one in self.reaches)
+
+    @property
     def title(self) -> str:
         """The step as a short phrase."""
         if self.kind == "access":

@@ -26,53 +26,24 @@ class Witness:
     wrong_write: bool = False
 
 
-def choose(order: Order, races: Sequence[Pair]) -> Pair:
-    """The race to show: the earliest second access, the last first one; an allocation only where no access races."""
+def choose(races: Sequence[Pair]) -> Pair:
+    """The race to show: the earliest second access, the last first one."""
 
-    def rank(pair: Pair) -> tuple[bool, int, int]:
-        first, second = pair
-        allocates = any(one.verb == "allocates" for at in pair for one in order.steps[at].reaches)
-        return allocates, second, -first
-
-    return min(races, key=rank)
+    return min(races, key=lambda pair: (pair[1], -pair[0]))
 
 
-def reversed_pair(order: Order, pair: Pair) -> Witness:
-    """The witness of two accesses that nothing orders as they were called."""
+def reversed_pair(order: Order, pair: Pair, seen: int | None = None) -> Witness:
+    """The witness of two accesses that nothing orders as they have to be. seen: what runs before both of them."""
     first, second = pair
-    head = [one for one in order.turns if order.before(one, second)]
+    head = [] if seen is None else [one for one in order.turns if order.before(one, seen)]
+    known_before = set(head)
+    head += [one for one in order.turns if order.before(one, second) and one not in known_before]
     inside = set(head)
     tail = [one for one in order.turns if one not in inside]
     a, b = order.steps[first], order.steps[second]
     known = order.clocks[second][order.lane[first]]
     chain = _chain(order, second, order.lane[first], known) if known else []
     return Witness(first, second, (*head, *tail), (*chain, second, first), _missing(a, b, order, known))
-
-
-def wrong_write(order: Order) -> Witness | None:
-    """A read that, in a trace without races, does not see the write of the launch that it names."""
-    writes: list[Step] = []
-    for step in order.steps:
-        for one in step.reaches:
-            if one.verb == "reads" and one.launch:
-                seen = [
-                    write
-                    for write in writes
-                    if any(w.verb != "reads" and w.memory == one.memory and w.begin < one.end and one.begin < w.end
-                           for w in write.reaches)
-                ]  # fmt: skip
-                if not seen or seen[-1].launch != one.launch:
-                    first = seen[-1].id if seen else step.id
-                    whose = f"what launch {seen[-1].launch} wrote" if seen else "what was there before the first write"
-                    missing = (
-                        f"launch {one.launch} writes no part of {one.cells} before this read, so it sees {whose}; "
-                        f"no wait repairs that, a write has to come first"
-                    )
-                    shown = dict.fromkeys((first, step.id))
-                    return Witness(first, step.id, tuple(order.turns), tuple(shown), missing, wrong_write=True)
-        if any(one.verb != "reads" for one in step.reaches):
-            writes.append(step)
-    return None
 
 
 def _missing(a: Step, b: Step, order: Order, known: int) -> str:
@@ -82,7 +53,7 @@ def _missing(a: Step, b: Step, order: Order, known: int) -> str:
         f"{waiter} does not wait for lane {a.lane} behind '{a.title}' {before} {'' if b.lane == b.thread else 'its '}"
     )
     text += f"'{b.title}'"
-    between = [one for one in order.on[order.lane[a.id]][known : order.position[a.id]] if order.steps[one].reaches]
+    between = [one for one in order.on[order.lane[a.id]][known : order.position[a.id]] if order.steps[one].touches]
     if not known:
         return f"{text}; it waits for nothing of that lane"
     return f"{text}; it waits up to {len(between)} operation{'s' if len(between) != 1 else ''} too early"
