@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from warfence.core.errors import InputError
 from warfence.races.scenarios.interleave import orders
-from warfence.races.scenarios.late import Wait, judged, too_strong
+from warfence.races.scenarios.late import Statement, Wait, judged, steady, too_strong
 from warfence.races.scenarios.named import misread, needed, witness
 from warfence.races.scenarios.operations import Memories, Op, variants
 from warfence.races.scenarios.order import Order, Pair, conflicts
@@ -63,25 +63,36 @@ def explore(scenario: Scenario, values: Mapping[str, int] | None = None) -> Outc
     outcomes: list[Outcome] = []  # the first one of each verdict
     waits: list[Wait] = []
     until: dict[int, Outcome] = {}  # the trace in which each of `waits` was judged
+    steadily: dict[Statement, tuple[Wait | None, Outcome]] = {}  # what each statement of a loop could be, in all traces
     count = 0
     for ops, memories in traces(scenario, values):
         count += 1
+        begin = len(waits)
         outcome = _judge(scenario, ops, memories, waits)
         until.setdefault(len(waits), outcome)
+        if outcome.verdict == "ok":
+            for statement, late in steady(outcome.order, waits[begin:]).items():
+                if late is None or statement not in steadily:
+                    steadily[statement] = late, outcome
         if outcome.verdict not in [one.verdict for one in outcomes]:
             outcomes.append(outcome)
     worst = min(outcomes, key=lambda one: WORST_FIRST.index(one.verdict))
-    if worst.verdict != "ok" or not (late := too_strong(waits)):
+    if worst.verdict != "ok":
         return replace(worst, traces=count)
-    shown = next(one for end, one in until.items() if late[0] in waits[:end])
-    return replace(shown, verdict="over", late=tuple(late), traces=count)
+    if strong := too_strong(waits):
+        shown = next(one for end, one in until.items() if strong[0] in waits[:end])
+        return replace(shown, verdict="over", late=tuple(strong), traces=count)
+    for late, outcome in steadily.values():
+        if late is not None:
+            return replace(outcome, verdict="over", late=(late,), traces=count)
+    return replace(worst, traces=count)
 
 
 def traces(scenario: Scenario, values: Mapping[str, int] | None = None) -> Iterator[tuple[list[Op], Memories]]:
     """Every order of host calls that can differ from the others."""
     count = 0
     for threads, memories in variants(scenario, values):
-        for ops in orders(threads):
+        for ops in orders(threads, memories):
             count += 1
             if count > MOST_TRACES:
                 raise InputError(

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from warfence.races.scenarios.operations import Op
+from warfence.races.scenarios.operations import Memories, Op
+from warfence.races.scenarios.order import standing
+from warfence.races.scenarios.trace import Refused, Trace
 
 Uses = tuple[frozenset[str], frozenset[str]]  # what a call changes, and what it looks at
 
 
-def orders(threads: Mapping[str, Sequence[Op]]) -> Iterator[list[Op]]:
+def orders(threads: Mapping[str, Sequence[Op]], memories: Memories) -> Iterator[list[Op]]:
     """Every order that can differ from the others."""
     if len(threads) == 1:
         yield list(*threads.values())
@@ -30,21 +32,23 @@ def orders(threads: Mapping[str, Sequence[Op]]) -> Iterator[list[Op]]:
             frozenset[str]().union(*(one[1] for one in others)),
         )
         shared.append([_depend(one, together) for one in mine])
-    yield from _go_on(calls, uses, shared, [0] * len(calls), [], {})
+    yield from _go_on(calls, uses, shared, [0] * len(calls), [], {}, Blocked(threads, memories))
 
 
 def _go_on(
     calls: list[list[Op]], uses: list[list[Uses]], shared: list[list[bool]],
-    at: list[int], made: list[Op], asleep: dict[int, Uses],
+    at: list[int], made: list[Op], asleep: dict[int, Uses], blocked: Blocked,
 ) -> Iterator[list[Op]]:  # fmt: skip
     at, made = at[:], made[:]
     while True:
         for thread, ops in enumerate(calls):
-            while at[thread] < len(ops) and not shared[thread][at[thread]] and not _stands(ops[at[thread]], made):
+            while (
+                at[thread] < len(ops) and not shared[thread][at[thread]] and not _stands(ops[at[thread]], made, blocked)
+            ):
                 made.append(ops[at[thread]])
                 at[thread] += 1
         ready = [thread for thread, ops in enumerate(calls) if at[thread] < len(ops)]
-        moving = [thread for thread in ready if not _stands(calls[thread][at[thread]], made)]
+        moving = [thread for thread in ready if not _stands(calls[thread][at[thread]], made, blocked)]
         if len(moving) != 1 or moving[0] in asleep:
             break
         only = moving[0]
@@ -62,16 +66,44 @@ def _go_on(
         sleeping = {other: one for other, one in tried.items() if other != thread and not _depend(one, mine)}
         moved = at[:]
         moved[thread] += 1
-        yield from _go_on(calls, uses, shared, moved, [*made, calls[thread][at[thread]]], sleeping)
+        yield from _go_on(calls, uses, shared, moved, [*made, calls[thread][at[thread]]], sleeping, blocked)
         tried[thread] = mine
 
 
-def _stands(op: Op, made: Sequence[Op]) -> bool:
-    """Whether a thread stands at this call, because it receives from an empty mailbox."""
-    if op.kind != "receives":
-        return False
-    last = next((one.kind for one in reversed(made) if one.mailbox == op.mailbox), "")
-    return last != "publishes"
+def _stands(op: Op, made: Sequence[Op], blocked: Blocked) -> bool:
+    """Whether a thread cannot make this call: it would receive from an empty mailbox, or is blocked in a call before it."""
+    if op.kind == "receives":
+        last = next((one.kind for one in reversed(made) if one.mailbox == op.mailbox), "")
+        if last != "publishes":
+            return True
+    return blocked(op.thread, made)
+
+
+class Blocked:
+    """Whether a host thread is blocked in its last call: it synchronises with what, by the calls made so far, cannot run.
+
+    Only where a lane can stand: at an await, or where a thread's calls wait for another thread's.
+    """
+
+    def __init__(self, threads: Mapping[str, Sequence[Op]], memories: Memories) -> None:
+        calls = [op for ops in threads.values() for op in ops]
+        self._stand = any(op.kind == "awaits" for op in calls)
+        self._memories = memories
+
+    def __call__(self, thread: str, made: Sequence[Op]) -> bool:
+        if not self._stand:
+            return False
+        last = next((one for one in reversed(made) if one.thread == thread), None)
+        if last is None or last.kind not in ("syncs", "polls"):
+            return False
+        trace = Trace(self._memories)
+        try:
+            for op in made:
+                trace.call(op)
+        except Refused:
+            return False  # found where the trace is judged
+        trace.finish()
+        return any(trace.steps[one].lane == thread for one in standing(trace.steps))
 
 
 def _uses(op: Op) -> Uses:

@@ -4,17 +4,22 @@ Each conflict is credited to the wait that first put its second access behind th
 of another lane, to those before it. A wait has to reach as far as the last step that was credited to it. Not judged: a wait
 that brings nothing new, and one behind which nothing more is done. A statement in a loop is too strong only if each of its
 turns is (the first turns of a loop need less).
+
+In a loop each turn's wait is credited with what the next turn needs, so that none looks too strong. There the question is put
+to the program itself: `steady` lets every turn's wait reach one operation less far, and asks whether all is still in order.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from warfence.races.scenarios.named import misread
 from warfence.races.scenarios.operations import Path
-from warfence.races.scenarios.order import Order, Pair
+from warfence.races.scenarios.order import Order, Pair, conflicts
 
+Statement = tuple[Path, str]  # a wait of the file, and the lane that it waits for
 WAITS = ("waits", "awaits", "takes", "syncs", "polls")
 
 
@@ -59,10 +64,39 @@ def judged(order: Order, pairs: Sequence[Pair]) -> Iterator[Wait]:
 
 def too_strong(waits: Iterable[Wait]) -> list[Wait]:
     """The first one of each statement all of whose waits, in all traces, wait for something in vain."""
-    same: dict[tuple[Path, str], list[Wait]] = {}
+    same: dict[Statement, list[Wait]] = {}
     for one in waits:
         same.setdefault((one.path, one.source), []).append(one)
     return [group[0] for group in same.values() if all(one.vain for one in group)]
+
+
+def steady(order: Order, waits: Sequence[Wait]) -> dict[Statement, Wait | None]:
+    """Of each statement that waits more than once: how much weaker all its turns could be; None where no weaker will do."""
+    pairs = conflicts(order)
+    turns: dict[Statement, list[Wait]] = {}
+    for one in waits:
+        turns.setdefault((one.path, one.source), []).append(one)
+    found: dict[Statement, Wait | None] = {}
+    for statement, same in turns.items():
+        if len(same) < 2:
+            continue
+
+        def holds(less: int, same: list[Wait] = same) -> bool:
+            weaker = Order(order.steps, {one.step: less for one in same})
+            return all(weaker.before(*pair) for pair in pairs) and not any(misread(weaker))
+
+        if not holds(1):
+            found[statement] = None
+            continue
+        most, last = max(order.position[one.upto] for one in same), same[-1]
+        less = 1
+        while less < most and holds(less + 1):
+            less += 1
+        on, until = order.on[order.lane[last.upto]], order.position[last.upto]
+        upto = order.without(last.upto, less)
+        vain = tuple(one for one in on[upto:until] if order.steps[one].touches)
+        found[statement] = replace(last, needed=on[upto - 1] if upto else None, vain=vain)
+    return found
 
 
 def _credit(order: Order, pair: Pair, credit: dict[int, int]) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
+from types import MappingProxyType
 
 from warfence.races.scenarios.operations import Reach
 from warfence.races.scenarios.trace import Step
@@ -21,8 +22,9 @@ Pair = tuple[int, int]  # ids of two steps, the one that was called first in fro
 class Order:
     """Clocks of all steps, and who can never run."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self.steps = steps
+    def __init__(self, steps: Sequence[Step], weaker: Mapping[int, int] = MappingProxyType({})) -> None:
+        """weaker: of some waits, how many operations of the lane that they wait for they are not to wait for any more."""
+        self.steps, self._weaker = steps, weaker
         names = dict.fromkeys(step.lane for step in steps)
         self.lanes = {name: number for number, name in enumerate(names)}
         self.lane = [self.lanes[step.lane] for step in steps]
@@ -64,10 +66,33 @@ class Order:
     def behind(self, step: int, but: Collection[int] = ()) -> list[int]:
         """The clock that a step has from its direct predecessors, but for these."""
         clock = [0] * len(self.on)
+        less = self._weaker.get(step, 0)
         for earlier in self.steps[step].after:
-            if earlier not in but:
-                clock = list(map(max, clock, self.clocks[earlier]))
+            if earlier in but:
+                continue
+            theirs = self.clocks[earlier]
+            if less and earlier in self.steps[step].joins:
+                theirs = theirs[:]
+                theirs[self.lane[earlier]] = self.without(earlier, less)
+            clock = list(map(max, clock, theirs))
         return clock
+
+    def without(self, step: int, less: int) -> int:
+        """The position on the step's lane in front of the last `less` operations up to it."""
+        on = self.on[self.lane[step]]
+        position = self.position[step]
+        while position and less:
+            position -= 1
+            one = on[position]
+            first = not position or self.ends[on[position - 1]] != self.ends[one]
+            less -= self.steps[one].touches and first
+        return position
+
+
+def standing(steps: Sequence[Step]) -> list[int]:
+    """Ids of the steps that can never run."""
+    ran = set(_in_turn(steps))
+    return [step.id for step in steps if step.id not in ran]
 
 
 def conflicts(order: Order) -> list[Pair]:

@@ -25,6 +25,7 @@ from warfence.races.scenarios.program import (
     Statement,
     Thread,
 )
+from warfence.races.scenarios.trace import Step
 
 MOST = 8  # waits added to one program
 
@@ -80,22 +81,38 @@ def _with_wait(scenario: Scenario, outcome: Outcome) -> tuple[Scenario, str] | N
     event = _new_name(scenario)
     call = outcome.trace.ops[second.call]
     inside = len(first.path) > len(outcome.trace.ops[first.call].path)
-    record = Call("" if inside else first.lane, "records", event=Ref(event))
+    name, apart = _turns(outcome, first, second)
+    ref = Ref(event, f"{name} % {apart}" if apart > 1 else "")  # a ring: one event would bring all turns into a row
+    record = Call("" if inside else first.lane, "records", event=ref)
     waiter = HOST if second.lane == second.thread else second.lane
-    wait = Call(waiter, "syncs" if waiter == HOST else "waits", event=Ref(event))
+    wait = Call(waiter, "syncs" if waiter == HOST else "waits", event=ref)
     last = outcome.order.steps[outcome.order.ends[first.id]]  # of its operation: there is no place inside one
     behind, before = (*last.path[:-1], last.path[-1] + 1), call.path
     body = scenario.body
     for path, statement in sorted([(before, wait), (behind, record)], key=lambda one: one[0], reverse=True):
         body = _edit(body, path, (statement,), insert=True)
     at = len([*takewhile(lambda one: isinstance(one, Declare), body)])
-    body = (*body[:at], Declare("event", (Declared(event),)), *body[at:])
+    body = (*body[:at], Declare("event", (Declared(event, str(apart) if apart > 1 else ""),)), *body[at:])
+    said = f"{event}[{ref.index}]" if ref.index else event
     say = "host syncs" if waiter == HOST else f"{waiter} waits"
     return (
         replace(scenario, body=body),
-        f"{first.lane} records {event} behind '{last.title}' (line {last.line}); "
-        f"{say} {event} before '{second.title}' (line {second.line})",
+        f"{first.lane} records {said} behind '{last.title}' (line {last.line}); "
+        f"{say} {said} before '{second.title}' (line {second.line})",
     )
+
+
+def _turns(outcome: Outcome, first: Step, second: Step) -> tuple[str, int]:
+    """The innermost loop around both accesses, and how many of its turns lie between the two; ("", 0) without one."""
+    name, depth, body = "", 0, outcome.scenario.body
+    for at, place in enumerate(first.path):
+        if first.path[: at + 1] != second.path[: at + 1] or not isinstance(one := body[place], Repeat | Thread):
+            break
+        name, depth, body = (one.name, at + 1, one.body) if isinstance(one, Repeat) else (name, depth, one.body)
+    if not name:
+        return "", 0
+    turn = [sum(one.path == step.path and one.id < step.id for one in outcome.order.steps) for step in (first, second)]
+    return name, turn[1] - turn[0]
 
 
 def _edit(
