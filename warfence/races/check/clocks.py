@@ -14,15 +14,16 @@ class Edge:
     """One wait: a lane (or the host) behind a position of another one.
 
     upto: the position waited for. known: what the lane was behind already. needed: the last position that a conflict
-    needed through this edge. placed: the waiter's own position at the wait.
+    needed through this edge. placed: the waiter's own position at the wait. later: as needed, by conflicts behind this wait
+    and no other of its lane: what this turn of a loop needs.
     """
 
-    __slots__ = ("index", "known", "needed", "placed", "source", "upto", "used", "waiter")
+    __slots__ = ("index", "known", "later", "needed", "placed", "source", "upto", "used", "waiter")
 
     def __init__(self, index: int, waiter: int, source: int, upto: int, known: int, placed: int) -> None:
         self.index, self.waiter, self.source = index, waiter, source
         self.upto, self.known, self.placed = upto, known, placed
-        self.needed, self.used = 0, False
+        self.needed, self.later, self.used = 0, 0, False
 
 
 class _Acquired:
@@ -73,6 +74,9 @@ class Clocks:
         if self._credited[lane][other] == position:
             return
         self._credited[lane][other] = position
+        latest = self._acquired[lane][other].edges[-1]
+        if latest is not None:
+            latest.later = max(latest.later, position if latest.source == other else latest.upto)
         while other:
             acquired = self._acquired[lane][other]
             at = bisect_left(acquired.values, position)

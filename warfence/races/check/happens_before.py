@@ -7,7 +7,7 @@ host's clock. Of several earlier accesses of one lane the last is named: an edge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -58,6 +58,23 @@ class Analysis:
         nothing new, those behind which their lane does nothing more, and lanes that race (there a wait is wrong rather
         than too strong).
         """
+        return [one for same in self._waits() if all(late > 0 for _, late in same) for one in same]
+
+    def steady(self) -> list[list[tuple[Edge, int]]]:
+        """Waits that may be too strong in each turn of a loop, by what that turn needs; `analyse` with `weaker` decides.
+
+        Each is a list of its instances, as of `over_fencing`. None where something races, or where a lane waits too strongly
+        anyway.
+        """
+        strong = {edge.waiter for edge, _ in self.over_fencing()}
+        found = []
+        for same in () if self.races else self._waits():
+            news = [edge for edge, _ in same if edge.upto > edge.known]
+            if len(news) > 1 and news[0].waiter not in strong and all(edge.later < edge.upto for edge in news):
+                found.append([(edge, edge.upto - max(edge.later, edge.known)) for edge in news])
+        return found
+
+    def _waits(self) -> list[list[tuple[Edge, int]]]:
         racing = {tuple(self.lanes[self.events[at].lane] for at in (race.second, race.first)) for race in self.races}
         waits: dict[tuple[object, ...], list[tuple[Edge, int]]] = {}
         for edge in self.clocks.edges:
@@ -66,11 +83,11 @@ class Analysis:
                 event = self.events[edge.index]
                 same = waits.setdefault((event.kind, event.where, edge.waiter, edge.source), [])
                 same.append((edge, edge.upto - max(edge.needed, edge.known)))
-        return [one for same in waits.values() if all(late > 0 for _, late in same) for one in same]
+        return list(waits.values())
 
 
-def analyse(events: Sequence[Event]) -> Analysis:
-    """Go through the log once."""
+def analyse(events: Sequence[Event], weaker: Container[int] = ()) -> Analysis:
+    """Go through the log once. weaker: places of waits that reach one operation less far than they do."""
     found = Analysis(events)
     lanes, clocks = found.lanes, found.clocks
     cells: dict[str, Cells] = {}
@@ -80,7 +97,7 @@ def analyse(events: Sequence[Event]) -> Analysis:
         kind, name, launch, stage, resource, begin, end, event_name, _, other_name, _ = event
         lane = lanes[name]
         clock = clocks.enqueue(lane)
-        if kind == "read" or kind == "write" or kind == "alloc":
+        if kind == "read" or kind == "write":
             if not stage or operation[lane] != (launch, stage):
                 clock[lane] += 1
                 operation[lane] = (launch, stage)
@@ -94,11 +111,11 @@ def analyse(events: Sequence[Event]) -> Analysis:
         operation[lane] = None
         if kind == "record":
             held[event_name] = Held(index, lane, tuple(clock))
-        elif kind == "free":
+        elif kind == "free" or kind == "alloc":  # a block changes hands; its memory is touched by nobody
             continue
         elif other_name:
             other = lanes[other_name]
-            clocks.wait(index, lane, other, tuple(clocks.enqueue(other)))
+            clocks.wait(index, lane, other, _weakened(clocks.enqueue(other), other, index in weaker))
             operation[other] = None
         elif (record := held.get(event_name)) is None:
             found.never_recorded.append(index)
@@ -106,8 +123,12 @@ def analyse(events: Sequence[Event]) -> Analysis:
             if _is_stale(event, events[record.place]):
                 found.stale.append((index, record.place))
             if kind != "refused":
-                clocks.wait(index, lane, record.lane, record.clock)
+                clocks.wait(index, lane, record.lane, _weakened(record.clock, record.lane, index in weaker))
     return found
+
+
+def _weakened(clock: Sequence[int], lane: int, weaker: bool) -> Sequence[int]:
+    return tuple(position - (weaker and at == lane) for at, position in enumerate(clock)) if weaker else tuple(clock)
 
 
 def _access(found: Analysis, intervals: list[Interval], access: Access, kind: str, clock: list[int]) -> None:
@@ -126,8 +147,6 @@ def _access(found: Analysis, intervals: list[Interval], access: Access, kind: st
         else:
             interval.reads = [] if alone else _loose(found, reads, access, clock, racing)
             interval.writes = [*before, access]
-        if kind == "alloc":  # it stands for all that was done with the block before
-            interval.reads, interval.writes = [], [access]
     if racing:
         found.races += racing.values()
 

@@ -95,9 +95,19 @@ def _all(found: Analysis) -> Iterator[tuple[Hashable, int, Callable[[], Finding]
     if found.standing:
         yield "cycle", 0, partial(_cycle, [events[index] for index in found.standing], tuple(found.standing))
         return  # what stands was not judged, so no wait can be called too strong
-    for edge, late in found.over_fencing():
+    for edge, late in (*found.over_fencing(), *_steady(found)):
         wait, source = events[edge.index], names[edge.source]
         yield ("over", wait.kind, wait.lane, source, edge.used), late, partial(_over, wait, source, edge, late)
+
+
+def _steady(found: Analysis) -> Iterator[tuple[Edge, int]]:
+    """Waits of a loop that are too strong in each of its turns: with all of them weaker the log is still in order."""
+    for same in found.steady():
+        again = analyse(found.events, {edge.index for edge, _ in same})
+        if not again.races and not again.standing:
+            for edge, late in same:
+                edge.needed = edge.later
+                yield edge, late
 
 
 def _kin(event: Event) -> tuple[str, str, str]:
@@ -109,14 +119,12 @@ def _race(a: Event, b: Event, pair: Pair) -> Finding:
         how = f"the host does not synchronise with lane {a.lane} behind {a.title} before"
     else:
         how = f"lane {b.lane} does not wait for lane {a.lane} behind {a.title} before"
-    if b.kind == "alloc":
-        how += " the memory is handed out again"
     short = pair.position - pair.known
     seen = f"it is behind an operation {short} earlier only" if pair.known else "it is behind nothing of that lane"
     return Finding(
         kind="race",
         what=f"{a.kind} of {a.cells} by {a.title} and {b.kind} of {b.cells} by {b.title} may happen in either order",
-        missing=f"{how} by {b.title}; {seen}" if b.kind == "alloc" else f"{how} {b.title}; {seen}",
+        missing=f"{how} {b.title}; {seen}",
         earliest=f"right after {a.title}: record there, and wait for that before {b.title}",
         lines=(pair.first + 1, pair.second + 1),
         where=(a.where, b.where),

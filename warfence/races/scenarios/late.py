@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from warfence.races.scenarios.named import misread
+from warfence.races.scenarios.named import misread, needed
 from warfence.races.scenarios.operations import Path
 from warfence.races.scenarios.order import Order, Pair, conflicts
 
@@ -72,13 +72,19 @@ def too_strong(waits: Iterable[Wait]) -> list[Wait]:
 
 def steady(order: Order, waits: Sequence[Wait]) -> dict[Statement, Wait | None]:
     """Of each statement that waits more than once: how much weaker all its turns could be; None where no weaker will do."""
-    pairs = conflicts(order)
+    pairs = [*conflicts(order), *needed(order)]
+    needs: dict[int, int] = {}
+    for pair in pairs:
+        _credit(order, pair, needs, latest=True)
     turns: dict[Statement, list[Wait]] = {}
     for one in waits:
         turns.setdefault((one.path, one.source), []).append(one)
     found: dict[Statement, Wait | None] = {}
     for statement, same in turns.items():
         if len(same) < 2:
+            continue
+        if any(needs.get(one.step, 0) > order.without(one.upto, 1) for one in same):
+            found[statement] = None
             continue
 
         def holds(less: int, same: list[Wait] = same) -> bool:
@@ -99,12 +105,16 @@ def steady(order: Order, waits: Sequence[Wait]) -> dict[Statement, Wait | None]:
     return found
 
 
-def _credit(order: Order, pair: Pair, credit: dict[int, int]) -> None:
-    """Walk back from the second access to the first one's lane, by the edges that first brought the order."""
+def _credit(order: Order, pair: Pair, credit: dict[int, int], latest: bool = False) -> None:
+    """Walk back from the second access to the first one's lane, by the edges that first brought the order.
+
+    latest: by those that brought the last news of that lane instead, which is what this turn of a loop waited for.
+    """
     lane, position = order.lane[pair[0]], order.position[pair[0]]
+    enough = order.clocks[pair[1]][lane] if latest else position
 
     def knows(step: int) -> bool:
-        return order.clocks[step][lane] >= position
+        return order.clocks[step][lane] >= enough
 
     at = pair[1]
     while order.lane[at] != lane:
@@ -116,6 +126,7 @@ def _credit(order: Order, pair: Pair, credit: dict[int, int]) -> None:
             came = next(one for one in step.joins if knows(one))
             if step.kind in WAITS:
                 source = order.on[order.lane[came]]
-                first = bisect_left(source, True, hi=order.position[came] - 1, key=knows)
-                credit[at] = max(credit.get(at, 0), first + 1)
+                first = bisect_left(source, True, hi=order.position[came] - 1, key=knows) + 1
+                needed = position if order.lane[came] == lane else first
+                credit[at] = max(credit.get(at, 0), needed)
         at = came

@@ -42,7 +42,8 @@ def oracle(at: Place) -> str:
         return "bad"
     if at.steps <= lag:
         return "ok"  # no wait finds a record
-    return "ok" if at.recorded == LAST_READ and at.steps > at.depth else "over"
+    # With a shorter lag than there are slots each turn waits for a launch that reads another slot.
+    return "ok" if at.recorded == LAST_READ and at.steps > at.depth == lag else "over"
 
 
 def build(at: Place, b: Builder) -> None:
