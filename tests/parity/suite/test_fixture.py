@@ -24,9 +24,7 @@ BATCH = pack(BatchLayout(1, 1), [])
 
 @pytest.fixture
 def fixture() -> Fixture:
-    return Fixture(
-        StrictBackend(kernels=kernels()), {"t": ArraySpec((1, 4))}, state={"s": ArraySpec((1,), "float32")}
-    )
+    return Fixture(StrictBackend(kernels=kernels()), {"t": ArraySpec((1, 4))}, state={"s": ArraySpec((1,), "float32")})
 
 
 def test_a_forward_is_compiled_once_for_a_program_a_marker_and_gates(fixture: Fixture) -> None:

@@ -62,7 +62,8 @@ def test_what_a_loop_has_to_be(change, verdict: str) -> None:
     [
         ({}, "ok"),
         ({"lag": 3, "events": 3}, "bad"),
-        ({"lag": 3}, "ok"),  # the event was recorded again: it holds launch i - 1
+        ({"lag": 3}, "over"),  # the event was recorded again: it holds launch i - 1, which reads another slot
+        ({"lag": 1}, "over"),  # each turn waits for a launch that reads another slot
         ({"recorded": 0}, "bad"),
         ({"recorded": 0, "lag": 1}, "over"),
         ({"recorded": 2}, "over"),
