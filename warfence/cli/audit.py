@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from warfence.cli import options as given
 from warfence.cli.contenders import contenders
 from warfence.cli.exits import CheckFailed
-from warfence.cli.output import JsonFlag, print_json, print_table, prose, say, screens
+from warfence.cli.output import print_json, print_table, prose, say, screens
 from warfence.core.attention import KINDS
 from warfence.parity.audit.audit import Audited, audit_cell, cells
 from warfence.parity.cells import mode_cases
@@ -21,26 +22,14 @@ from warfence.parity.small import small_model
 
 
 def audit(
-    backend: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="torch, jax, strict (the reference), or pkg.mod:attr; may be repeated.",
-            show_default="torch and jax, if installed",
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.")] = "cpu",
-    mode: Annotated[
-        list[str] | None,
-        typer.Option(help="decode, mixed, target_verify+eagle, ...; may be repeated.", show_default="all"),
-    ] = None,
-    attention: Annotated[
-        list[str] | None,
-        typer.Option(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; may be repeated.", show_default="all"),
-    ] = None,
+    backend: given.Backends = None,
+    device: given.Devices = "cpu",
+    mode: given.Modes = None,
+    attention: given.Attentions = None,
     measure: Annotated[
         bool, typer.Option(help="Overwrite the tables under held forwards, too; without it only traces are compared.")
     ] = True,
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Compare the declared, the found and the measured read boundary of every mode and attention backend.
 

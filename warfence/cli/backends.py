@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from warfence.backends import available, load
+from warfence.cli import options as given
 from warfence.cli import survey
 from warfence.cli.exits import CheckFailed
-from warfence.cli.output import JsonFlag, print_json, print_table, say, screen
+from warfence.cli.output import print_json, print_table, say, screen
 from warfence.parity.scaffold.package import class_name, write_package
 from warfence.parity.scaffold.unwritten import still_to_write
 
@@ -20,7 +21,7 @@ backends = typer.Typer(name="backends", invoke_without_command=True, add_complet
 
 
 @backends.callback()
-def listing(context: typer.Context, as_json: JsonFlag = False) -> None:
+def listing(context: typer.Context, as_json: given.AsJson = False) -> None:
     """List the registered backends with their devices and capabilities."""
     if context.invoked_subcommand is not None:
         return
@@ -69,7 +70,7 @@ def new(
 @backends.command()
 def check(
     name: Annotated[str, typer.Argument(help="A backend's name, or a dotted path pkg.mod:attr.")],
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Say which methods of a backend are still to write. Exit 1 while any is."""
     if os.getcwd() not in sys.path:

@@ -21,10 +21,11 @@ from warfence.bench.presets import PRESETS
 from warfence.bench.run import Found, Plan, run
 from warfence.bench.strategies import NAMES
 from warfence.cli import environment, survey
+from warfence.cli import options as given
 from warfence.cli.bench_view import print_changes, print_results, watching
 from warfence.cli.contenders import contenders
 from warfence.cli.exits import CheckFailed, Interrupted
-from warfence.cli.output import JsonFlag, print_json, say, screens
+from warfence.cli.output import print_json, say, screens
 from warfence.core.errors import InputError
 from warfence.host.documents import plain
 from warfence.serve.jobs.options import check_out
@@ -35,14 +36,8 @@ WHAT, OUT = "What is measured", "What is written"
 
 
 def bench(
-    backend: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="torch, jax, strict, or pkg.mod:attr; may be repeated.", show_default="torch and jax, if installed",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.", rich_help_panel=WHAT)] = "cpu",
+    backend: Annotated[list[str] | None, given.several_backends("torch, jax, strict", panel=WHAT)] = None,
+    device: Annotated[str, given.every_device(WHAT)] = "cpu",
     quick: Annotated[
         bool, typer.Option("--quick", help="Few steps of the smallest forward: under a minute.", rich_help_panel=WHAT)
     ] = False,
@@ -79,7 +74,7 @@ def bench(
         Path | None, typer.Option(metavar="OLD.json", help="Ratios, new over old.", rich_help_panel=OUT)
     ] = None,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="SVG figures.", rich_help_panel=OUT)] = None,
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:  # fmt: skip
     """Measure a step behind every strategy of fencing, interleaved in one run: A B C, A B C, ...
 

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warfence.cli import options as given
 from warfence.cli.contenders import contenders
 from warfence.cli.exits import CheckFailed
-from warfence.cli.output import JsonFlag, print_json, prose, say, screens
+from warfence.cli.output import print_json, prose, say, screens
 from warfence.cli.rule_sets import NAMES, OURS, rule_set
 from warfence.core.attention import KINDS
 from warfence.core.errors import InputError
@@ -28,14 +29,8 @@ from warfence.parity.small import SmallModel, small_model
 
 
 def boundary(
-    backend: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="torch, jax, strict (the reference), or pkg.mod:attr; may be repeated.",
-            show_default="torch and jax, if installed",
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.")] = "cpu",
+    backend: given.Backends = None,
+    device: given.Devices = "cpu",
     mode: Annotated[
         str,
         typer.Option(
@@ -43,7 +38,7 @@ def boundary(
             "target_verify+ngram, target_verify+eagle, draft_extend+eagle, mixed, idle, ..."
         ),
     ] = "decode",
-    attention: Annotated[str, typer.Option(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.")] = "captured",
+    attention: given.OneAttention = "captured",
     fence: Annotated[str, typer.Option(help="fine, coarse, or donation: no barrier, only the runtime's own hold.")] = "fine",
     no_marker: Annotated[bool, typer.Option("--no-marker", help="Put no marker into the captured forward.")] = False,
     batch: Annotated[int, typer.Option(help="Rows of the batch.")] = 1,
@@ -57,7 +52,7 @@ def boundary(
     rules: Annotated[
         str, typer.Option(help=f"Let another rule set decide; unsound ones show it. {NAMES}.")
     ] = "warfence",
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:  # fmt: skip
     """Show the stages of one forward, its read boundary, and where each backend lets a table write land.
 

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from warfence.cli import options as given
 from warfence.cli.exits import DONE, FAILED
-from warfence.cli.output import JsonFlag, print_json, say, screen
+from warfence.cli.output import print_json, say, screen
 from warfence.races.check.log_file import read_log
 from warfence.races.check.report import Report
 from warfence.races.check.report import check as check_log
@@ -17,7 +18,7 @@ from warfence.races.check.report import check as check_log
 
 def check(
     log: Annotated[Path, typer.Argument(help="An event log: JSON lines, as a recorder of warfence wrote them.")],
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Find races, never-recorded waits, stale tickets and over-fencing in an event log, by happens-before.
 

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from warfence.cli import options as given
 from warfence.cli.exits import CheckFailed
-from warfence.cli.output import JsonFlag, print_json, prose, say, screens
+from warfence.cli.output import print_json, prose, say, screens
 from warfence.cli.summary import print_beside, print_summary
 from warfence.cli.text import printable, tail
 from warfence.cli.view import watch
@@ -38,7 +39,7 @@ FACTS = ("tokens", "sha256", "speed", "steps", "barriers", "rows recycled", "com
 
 def demo(
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens to generate a request.")] = 32,
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Serve the same prompts on torch and on jax, compare the texts, then see what goes wrong without the fence.
 

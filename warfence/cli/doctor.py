@@ -10,12 +10,13 @@ import typer
 
 from warfence import __version__
 from warfence.cli import environment, packages, survey
-from warfence.cli.output import JsonFlag, print_json, print_table
+from warfence.cli import options as given
+from warfence.cli.output import print_json, print_table
 
 FRAMEWORKS = ("torch", "jax")
 
 
-def doctor(as_json: JsonFlag = False) -> None:
+def doctor(as_json: given.AsJson = False) -> None:
     """Report versions, devices, what is missing, and environment variables that hide or change races.
 
     Exits with 1 when no backend can run here.

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from warfence.cli.output import JsonFlag, print_json, print_table, prose, say, screen
+from warfence.cli import options as given
+from warfence.cli.output import print_json, print_table, prose, say, screen
 from warfence.cli.rule_sets import (
     COLUMNS,
     NAMES,
@@ -38,7 +39,7 @@ its workers do around the rules is not in them: since 35059 NGRAM's worker dropp
 def explain(
     mode: Annotated[str, typer.Option(help=f"{', '.join(m.value for m in ForwardMode)}.")] = "decode",
     attention: Annotated[str, typer.Option(help=f"{', '.join(KINDS)}: it declares where its reads end.")] = "captured",
-    spec: Annotated[str, typer.Option(help="none, ngram, dflash, eagle, or a plug-in's name.")] = "none",
+    spec: given.Algorithm = "none",
     marker: Annotated[bool, typer.Option(help="This captured forward carries an in-graph marker.")] = True,
     prefill: Annotated[bool, typer.Option("--prefill", help="The prefill switch is on.")] = False,
     rules: Annotated[str, typer.Option(help=f"{NAMES}.")] = "warfence",
@@ -50,7 +51,7 @@ def explain(
         bool,
         typer.Option("--history", help="What each public state answered for this launch, and where that is unsound."),
     ] = False,
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Say where a launch publishes its read-done ticket, and by which rule.
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from warfence.cli import options as given
 from warfence.cli.exits import DONE, FAILED
-from warfence.cli.output import JsonFlag, print_json, print_table, say, screen
+from warfence.cli.output import print_json, print_table, say, screen
 from warfence.core.errors import InputError
 from warfence.races.scenarios.explore import Outcome
 from warfence.races.scenarios.explore import explore as explore_one
@@ -23,15 +24,13 @@ from warfence.races.scenarios.text import text as normal
 
 
 def explore(
-    file: Annotated[str, typer.Argument(help="A .scenario file, or the name of a scenario of the catalogue.")] = "",
+    file: given.ScenarioFile = "",
     catalogue: Annotated[bool, typer.Option("--catalogue", help="Explore every scenario that warfence has.")] = False,
-    parameters: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=NUMBER", help="Another value of a parameter; repeatable.")
-    ] = None,
+    parameters: given.Parameters = None,
     text: Annotated[bool, typer.Option("--text", help="Print the scenario in its normal form, and leave.")] = False,
     rewrite: Annotated[bool, typer.Option("--format", help="Write the file in its normal form, and leave.")] = False,
     pages: Annotated[Path | None, typer.Option(help="With --catalogue: write a page for each group here.")] = None,
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Find every interleaving of a scenario that goes wrong, with a witness and the smallest wait that repairs it.
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
 def screen(*, quiet: bool = False, stderr: bool = False) -> Console:

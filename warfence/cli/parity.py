@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from warfence import __version__
+from warfence.cli import options as given
 from warfence.cli import packages, survey
 from warfence.cli.contenders import contenders, missing
 from warfence.cli.exits import CheckFailed
@@ -35,25 +36,10 @@ WHAT, OUT = "What is run", "What is written"
 
 
 def parity(
-    backend: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="torch, jax, strict (the reference), or pkg.mod:attr; may be repeated.",
-            show_default="torch and jax, if installed", rich_help_panel=WHAT,
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.", rich_help_panel=WHAT)] = "cpu",
-    mode: Annotated[
-        list[str] | None,
-        typer.Option(help="decode, mixed, target_verify+eagle, ...; may be repeated.", show_default="all", rich_help_panel=WHAT),
-    ] = None,
-    attention: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; may be repeated.", show_default="all",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
+    backend: Annotated[list[str] | None, given.several_backends(given.MEASURED, panel=WHAT)] = None,
+    device: Annotated[str, given.every_device(WHAT)] = "cpu",
+    mode: Annotated[list[str] | None, given.several_modes(WHAT)] = None,
+    attention: Annotated[list[str] | None, given.several_attentions(WHAT)] = None,
     laws: Annotated[bool, typer.Option(help="Hold each backend to the laws, too.", rich_help_panel=WHAT)] = True,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="See that each law catches its mutant.", rich_help_panel=WHAT)

@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from warfence.cli import options as given
 from warfence.cli.contenders import BEFORE_IMPORT
 from warfence.cli.exits import DONE, FAILED
 from warfence.cli.explore import set_values
-from warfence.cli.output import JsonFlag, print_json, print_table, say, screens
+from warfence.cli.output import print_json, print_table, say, screens
 from warfence.cli.trace import check_file, write_timelines
 from warfence.core.errors import InputError
 from warfence.races.replay.registry import installed, machines
@@ -27,7 +28,7 @@ from warfence.races.scenarios.parse import read
 
 
 def replay(
-    file: Annotated[str, typer.Argument(help="A .scenario file, or the name of a scenario of the catalogue.")] = "",
+    file: given.ScenarioFile = "",
     catalogue: Annotated[bool, typer.Option("--catalogue", help="Replay every scenario that warfence has.")] = False,
     backend: Annotated[
         list[str] | None,
@@ -37,14 +38,12 @@ def replay(
     fixed: Annotated[
         bool, typer.Option("--fixed", help="Try the same order in the repaired twin, or all of the fixed one.")
     ] = False,
-    parameters: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=NUMBER", help="Another value of a parameter; repeatable.")
-    ] = None,
+    parameters: given.Parameters = None,
     timeline: Annotated[
         Path | None,
         typer.Option(help="Write what ran when as Trace Event JSON; of one scenario, each backend a process."),
     ] = None,
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Force a scenario's worst order on real lanes: bad ones spoil real values, right ones stay intact.
 

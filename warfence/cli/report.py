@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from warfence.bench.document import environment
+from warfence.cli import options as given
 from warfence.cli import survey
 from warfence.cli.contenders import contenders, missing
 from warfence.cli.environment import survey as variables
@@ -34,14 +35,8 @@ QUICK = {"decode": ("snapshot", "captured", "live"), "extend+switch": ("snapshot
 
 def report(
     out: Annotated[Path, typer.Argument(metavar="OUT.html", help="The page. One that is there already is replaced.")],
-    backend: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="torch, jax, strict (the reference), or pkg.mod:attr; may be repeated.",
-            show_default="torch and jax, if installed",
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.")] = "cpu",
+    backend: given.Backends = None,
+    device: given.Devices = "cpu",
     quick: Annotated[
         bool, typer.Option("--quick", help="A few telling cells, no laws and no mutants: half a minute.")
     ] = False,

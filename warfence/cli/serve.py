@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from warfence.cli import serve_options as given
+from warfence.cli import options as given
 from warfence.cli.exits import CheckFailed, Interrupted
-from warfence.cli.output import JsonFlag, print_json, prose, say, screens
+from warfence.cli.output import print_json, prose, say, screens
 from warfence.cli.serve_timeline import TimelineFile, check_timeline
 from warfence.cli.serve_watch import Watch, check_watch, judged, session
 from warfence.cli.summary import print_hazard, print_summary
@@ -56,7 +56,7 @@ def serve(
     out: given.Out = None,
     watch: Watch = None,
     timeline: TimelineFile = None,
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:
     """Serve prompts and show the texts as they come, then what the fence did.
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from warfence.cli.serve_options import HOW
+from warfence.cli.options import HOW
 from warfence.cli.trace import check_file, write_timelines
 from warfence.core.errors import InputError
 from warfence.serve.jobs.job import Job

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from warfence.cli.options import HOW
 from warfence.cli.output import say
-from warfence.cli.serve_options import HOW
 from warfence.cli.serve_timeline import timed
 from warfence.core.backend import Backend
 from warfence.core.errors import InputError

@@ -12,8 +12,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from warfence.cli import options as given
 from warfence.cli.exits import CheckFailed, Interrupted
-from warfence.cli.output import JsonFlag, print_json, print_table, say, screens
+from warfence.cli.output import print_json, print_table, say, screens
 from warfence.cli.trace import check_file
 from warfence.core.errors import InputError
 from warfence.parity.selection import choose
@@ -38,7 +39,7 @@ def sweep(
         list[str] | None,
         typer.Option(help="Whose lanes judge, too: torch, jax or none; may be repeated.", show_default="none"),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.")] = "cpu",
+    device: given.Devices = "cpu",
     steps: Annotated[
         int, typer.Option(help="The most turns of a loop, and the most sentences of a short program.", min=1, max=8)
     ] = 3,
@@ -49,7 +50,7 @@ def sweep(
     workers: Annotated[int, typer.Option(help="Processes; 0: one a core.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep what is done: a JSON document a line.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out has.")] = False,
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:  # fmt: skip
     """Judge families of scenarios by arithmetic, explorer, checker and real lanes, and shrink what two of them differ about.
 

@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 
 from warfence.backends import UNGUARDED
+from warfence.cli import options as given
 from warfence.cli.exits import CheckFailed
-from warfence.cli.output import JsonFlag, print_json, print_table, prose, say, screens
-from warfence.core.attention import KINDS
+from warfence.cli.output import print_json, print_table, prose, say, screens
 from warfence.core.errors import InputError
 from warfence.serve.jobs.options import ServeOptions
 from warfence.show.timeline.model import Timeline
@@ -28,14 +28,11 @@ DEFAULT_OUT = Path("trace.json")
 
 
 def trace(
-    backend: Annotated[
-        list[str] | None,
-        typer.Option(help="torch, jax, strict (virtual time), or pkg.mod:attr; may be repeated.", show_default="torch"),
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda, for every backend.")] = "cpu",
+    backend: Annotated[list[str] | None, given.several_backends("torch, jax, strict (virtual time)", "torch")] = None,
+    device: given.Devices = "cpu",
     fence: Annotated[str, typer.Option(help="fine, coarse, self or off; off holds nothing back.")] = "fine",
-    attention: Annotated[str, typer.Option(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.")] = "captured",
-    spec: Annotated[str, typer.Option(help="none, ngram, dflash, eagle, or a plug-in's name.")] = "none",
+    attention: given.OneAttention = "captured",
+    spec: given.Algorithm = "none",
     tables: Annotated[
         str | None, typer.Option(help="jax: donated or aliased.", show_default="donated; aliased without a fence")
     ] = None,
@@ -45,7 +42,7 @@ def trace(
     profile: Annotated[
         bool, typer.Option("--profile", help="torch alone: run under torch.profiler, and lay the timeline over its trace.")
     ] = False,
-    as_json: JsonFlag = False,
+    as_json: given.AsJson = False,
 ) -> None:  # fmt: skip
     """Run a few steps of the shipped model and show what ran when: lanes, stages, waits, writes, the read boundary.
 

@@ -1,15 +1,56 @@
-"""The options of `warfence serve`, each with its line of help, in the groups in which --help shows them."""
+"""The options of the commands, each with its line of help: those that several commands share, then those of `warfence serve`.
+
+An option that one command has alone stands with that command. A panel is the group in which --help shows an option.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from warfence.core.attention import KINDS
 
-WHAT, HOW, SPEC = "What is served", "How it runs", "Speculative decoding"
+WHAT, HOW, SPEC = "What is served", "How it runs", "Speculative decoding"  # the panels of `serve`
+ALGORITHMS = "none, ngram, dflash, eagle, or a plug-in's name."
+_KINDS = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
+
+
+def several_backends(first: str, default: str = "torch and jax, if installed", panel: str | None = None) -> Any:
+    """first: what can be given besides a dotted path."""
+    return typer.Option(help=f"{first}, or pkg.mod:attr; may be repeated.", show_default=default, rich_help_panel=panel)
+
+
+def every_device(panel: str | None = None) -> Any:
+    """One device for all backends."""
+    return typer.Option(help="cpu or cuda, for every backend.", rich_help_panel=panel)
+
+
+def several_modes(panel: str | None = None) -> Any:
+    """Modes of the matrix."""
+    return typer.Option(
+        help="decode, mixed, target_verify+eagle, ...; may be repeated.", show_default="all", rich_help_panel=panel
+    )
+
+
+def several_attentions(panel: str | None = None) -> Any:
+    """Attention kinds."""
+    return typer.Option(help=f"{_KINDS}; may be repeated.", show_default="all", rich_help_panel=panel)
+
+
+MEASURED = "torch, jax, strict (the reference)"  # the backends that cells can be measured on
+Backends = Annotated[list[str] | None, several_backends(MEASURED)]
+Devices = Annotated[str, every_device()]
+Modes = Annotated[list[str] | None, several_modes()]
+Attentions = Annotated[list[str] | None, several_attentions()]
+OneAttention = Annotated[str, typer.Option(help=f"{_KINDS}.")]
+Algorithm = Annotated[str, typer.Option(help=ALGORITHMS)]
+ScenarioFile = Annotated[str, typer.Argument(help="A .scenario file, or the name of a scenario of the catalogue.")]
+Parameters = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=NUMBER", help="Another value of a parameter; repeatable.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 Prompts = Annotated[
     Path | None,
@@ -57,7 +98,7 @@ Fence = Annotated[
 AllowHazard = Annotated[
     bool, typer.Option("--allow-hazard", help="Needed by --fence off: texts come out wrong.", rich_help_panel=HOW)
 ]
-Attention = Annotated[str, typer.Option(help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.", rich_help_panel=HOW)]
+Attention = Annotated[str, typer.Option(help=f"{_KINDS}.", rich_help_panel=HOW)]
 Serial = Annotated[bool, typer.Option("--serial", help="Overlap nothing: the twin.", rich_help_panel=HOW)]
 Rows = Annotated[int, typer.Option(help="Requests in flight at once; others queue.", rich_help_panel=HOW)]
 Slots = Annotated[
@@ -73,7 +114,7 @@ Idle = Annotated[
 
 Spec = Annotated[
     str,
-    typer.Option(help="none, ngram, dflash, eagle, or a plug-in's name. The text is the same.", rich_help_panel=SPEC),
+    typer.Option(help=f"{ALGORITHMS} The text is the same.", rich_help_panel=SPEC),
 ]
 DraftDirectory = Annotated[
     Path | None,
