@@ -24,7 +24,7 @@ COMMANDS = {
     "sweep": "Judge families of scenarios by arithmetic, explorer, checker and real lanes, and shrink what two of them "
     "differ about.",
     "bench": "Measure a step behind every strategy of fencing, interleaved in one run: A B C, A B C, ...",
-    "explain": "Say where a launch publishes its read-done ticket, and by which rule. Compares all rule sets.",
+    "explain": "Say where a launch publishes its read-done ticket, and by which rule.",
     "doctor": "Report versions, devices, what is missing, and environment variables that hide or change races.",
     "backends": "List the registered backends with their devices and capabilities.",
 }
