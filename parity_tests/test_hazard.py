@@ -62,7 +62,7 @@ def test_a_ticket_one_stage_too_early_corrupts(
     target: Target, make_backend: MakeBackend, unguarded: dict[str, str], small: SmallModel, attention: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Policy case 20. The barrier waits, and waits for the wrong point: the write lands before the last read."""
+    """The barrier waits, and waits for the wrong point: the write lands before the last read."""
     backend = make_backend(**unguarded)
     compile_right = backend.compile
 

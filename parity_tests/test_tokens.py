@@ -54,7 +54,7 @@ def test_sampled_tokens_are_those_of_the_reference(target: Target, engines: Engi
 def test_text_survives_the_worst_order(
     target: Target, engines: Engines, small: SmallModel, attention: str, hold: str
 ) -> None:
-    """Policy case 21: the policy's own choice, and the coarse wait, leave the output intact in the adversarial order."""
+    """The policy's own choice, and the coarse wait, leave the output intact in the adversarial order."""
     engine = engines(target, attention=attention, forced_order=hold)
     for fence in (FenceMode.FINE, FenceMode.COARSE):
         requests, summary = serve(engine, fence=fence)
@@ -73,7 +73,6 @@ def test_without_markers_the_policy_degrades_later(target: Target, engines: Engi
 def test_forced_coarse_takes_and_drops_the_ticket(
     target: Target, engines: Engines, small: SmallModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Policy case 18."""
     monkeypatch.setenv("WARFENCE_FORCE_COARSE_WAR_BARRIER", "1")
     requests, summary = serve(engines(target, attention="captured"), fence=FenceMode.FINE)
     assert first_difference(requests, small.expected[False]) is None
@@ -84,7 +83,7 @@ def test_forced_coarse_takes_and_drops_the_ticket(
 def test_prefill_publishes_when_it_is_switched_on(
     target: Target, small: SmallModel, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Policy cases 8 and 10: EXTEND publishes PRE_REPLAY for a backend whose reads end at metadata init, only there."""
+    """EXTEND publishes PRE_REPLAY for a backend whose reads end at metadata init, only there."""
     monkeypatch.setenv("WARFENCE_ENABLE_PREFILL_WAR_READ_DONE", "1")
     # The rows setting keeps this engine apart from those that other tests made without the switch.
     requests, summary = serve(engines(target, attention="snapshot", extend_rows=1))

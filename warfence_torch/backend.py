@@ -37,8 +37,8 @@ NO_EXTERNAL_EVENTS = "this torch has no torch.cuda.Event(external=True); torch >
 
 class TorchBackend:
     """Implements `warfence.core.backend.Backend`. device: "cpu" or "cuda". external_markers=False plays a device without
-    external events, so that the policy degrades (policy case 16). staging: "ring" (pinned memory that is used again) or, to
-    measure what that saves, "fresh" (new pinned memory for each upload)."""
+    external events, so that the policy degrades. staging: "ring" (pinned memory that is used again) or, to measure what that
+    saves, "fresh" (new pinned memory for each upload)."""
 
     name = "torch"
 

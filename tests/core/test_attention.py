@@ -1,4 +1,4 @@
-"""Declarations: composites answer with the latest child, unknown wins (case 11), algorithms promise nothing by default (12)."""
+"""Declarations: composites answer with the latest child, unknown wins, algorithms promise nothing by default."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_nothing_published_means_coarse(lanes) -> None:
 
 @pytest.mark.parametrize("mode", [FenceMode.FINE, FenceMode.COARSE, FenceMode.OFF])
 def test_every_barrier_empties_the_mailbox(lanes, mode: FenceMode) -> None:
-    """Law 7, and policy case 18 for COARSE: the ticket is taken and dropped."""
+    """Law 7; forced coarse, the ticket is taken and dropped."""
     box = Mailbox("target")
     box.publish(ticket(1))
     WarBarrier(mode).apply(1, box, *lanes)

@@ -1,4 +1,4 @@
-"""The policy table (cases 2-10, 12, 16, 17) and what must hold for every query."""
+"""The policy table and what must hold for every query."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ M, R, P = ForwardMode, SharedReadEnds, WarReadDonePolicy
 PREFILL = {"prefill_enabled": True}
 
 TABLE = [
-    # case, mode, declared, flags, policy, rule
-    (2, M.DECODE, R.IN_GRAPH, {"marker": True}, P.IN_GRAPH, "declared-in-graph"),
-    (3, M.DECODE, R.PRE_REPLAY, {}, P.PRE_REPLAY, "declared-pre"),
-    (4, M.TARGET_VERIFY, R.POST_REPLAY, {"verify_read_done": True, "marker": True}, P.POST_REPLAY, "declared-post"),
-    (5, M.TARGET_VERIFY, R.PRE_REPLAY, {}, P.NONE, "verify-not-last-reader"),
-    (6, M.TARGET_VERIFY, R.IN_GRAPH, {"verify_read_done": True, "marker": True}, P.IN_GRAPH, "declared-in-graph"),
-    (6, M.TARGET_VERIFY, R.PRE_REPLAY, {"verify_read_done": True}, P.PRE_REPLAY, "declared-pre"),
-    (7, M.EXTEND, R.IN_GRAPH, {"marker": True}, P.NONE, "mode-not-covered"),
-    (8, M.EXTEND, R.PRE_REPLAY, PREFILL, P.PRE_REPLAY, "declared-pre"),
-    (9, M.EXTEND, R.PRE_REPLAY, {}, P.NONE, "mode-not-covered"),
-    (10, M.MIXED, R.PRE_REPLAY, PREFILL, P.NONE, "mode-not-covered"),
-    (10, M.TARGET_VERIFY, R.PRE_REPLAY, PREFILL, P.NONE, "verify-not-last-reader"),
-    (10, M.EXTEND, R.PRE_REPLAY, PREFILL | {"speculative": True}, P.NONE, "mode-not-covered"),
-    (10, M.EXTEND, R.IN_GRAPH, PREFILL | {"marker": True}, P.NONE, "prefill-reads-on"),
-    (10, M.EXTEND, R.UNKNOWN, PREFILL, P.NONE, "prefill-reads-on"),
-    (16, M.DECODE, R.IN_GRAPH, {"marker": False}, P.POST_REPLAY, "in-graph-without-marker"),
-    (22, M.EXTEND, R.PRE_REPLAY, PREFILL | {"speculative": True, "prefill_read_done": True}, P.PRE_REPLAY, "declared-pre"),
-    (0, M.DECODE, R.UNKNOWN, {"marker": True}, P.NONE, "unknown"),
-    (0, M.DECODE, R.POST_REPLAY, {"marker": True}, P.POST_REPLAY, "declared-post"),
-    (0, M.IDLE, R.PRE_REPLAY, {}, P.NONE, "mode-not-covered"),
-    (0, M.DRAFT_EXTEND, R.PRE_REPLAY, {"verify_read_done": True}, P.NONE, "mode-not-covered"),
-    (0, M.DRAFT_EXTEND, R.PRE_REPLAY, {"draft_read_done": True}, P.PRE_REPLAY, "declared-pre"),
-    (0, M.DRAFT_EXTEND, R.IN_GRAPH, {"draft_read_done": True, "marker": True}, P.IN_GRAPH, "declared-in-graph"),
-    (0, M.DRAFT_EXTEND, R.IN_GRAPH, {"draft_read_done": True}, P.POST_REPLAY, "in-graph-without-marker"),
-    (0, M.DRAFT_EXTEND, R.POST_REPLAY, {"draft_read_done": True, "marker": True}, P.POST_REPLAY, "declared-post"),
-    (0, M.DRAFT_EXTEND, R.UNKNOWN, {"draft_read_done": True, "marker": True}, P.NONE, "unknown"),
-    (0, M.TARGET_VERIFY, R.PRE_REPLAY, {"draft_read_done": True}, P.NONE, "verify-not-last-reader"),
-    (0, M.EXTEND, R.PRE_REPLAY, {"draft_read_done": True, "speculative": True}, P.NONE, "mode-not-covered"),
-    (22, M.EXTEND, R.PRE_REPLAY, {"speculative": True, "prefill_read_done": True}, P.NONE, "mode-not-covered"),
+    # mode, declared, flags, policy, rule
+    (M.DECODE, R.IN_GRAPH, {"marker": True}, P.IN_GRAPH, "declared-in-graph"),
+    (M.DECODE, R.PRE_REPLAY, {}, P.PRE_REPLAY, "declared-pre"),
+    (M.TARGET_VERIFY, R.POST_REPLAY, {"verify_read_done": True, "marker": True}, P.POST_REPLAY, "declared-post"),
+    (M.TARGET_VERIFY, R.PRE_REPLAY, {}, P.NONE, "verify-not-last-reader"),
+    (M.TARGET_VERIFY, R.IN_GRAPH, {"verify_read_done": True, "marker": True}, P.IN_GRAPH, "declared-in-graph"),
+    (M.TARGET_VERIFY, R.PRE_REPLAY, {"verify_read_done": True}, P.PRE_REPLAY, "declared-pre"),
+    (M.EXTEND, R.IN_GRAPH, {"marker": True}, P.NONE, "mode-not-covered"),
+    (M.EXTEND, R.PRE_REPLAY, PREFILL, P.PRE_REPLAY, "declared-pre"),
+    (M.EXTEND, R.PRE_REPLAY, {}, P.NONE, "mode-not-covered"),
+    (M.MIXED, R.PRE_REPLAY, PREFILL, P.NONE, "mode-not-covered"),
+    (M.TARGET_VERIFY, R.PRE_REPLAY, PREFILL, P.NONE, "verify-not-last-reader"),
+    (M.EXTEND, R.PRE_REPLAY, PREFILL | {"speculative": True}, P.NONE, "mode-not-covered"),
+    (M.EXTEND, R.IN_GRAPH, PREFILL | {"marker": True}, P.NONE, "prefill-reads-on"),
+    (M.EXTEND, R.UNKNOWN, PREFILL, P.NONE, "prefill-reads-on"),
+    (M.DECODE, R.IN_GRAPH, {"marker": False}, P.POST_REPLAY, "in-graph-without-marker"),
+    (M.EXTEND, R.PRE_REPLAY, PREFILL | {"speculative": True, "prefill_read_done": True}, P.PRE_REPLAY, "declared-pre"),
+    (M.DECODE, R.UNKNOWN, {"marker": True}, P.NONE, "unknown"),
+    (M.DECODE, R.POST_REPLAY, {"marker": True}, P.POST_REPLAY, "declared-post"),
+    (M.IDLE, R.PRE_REPLAY, {}, P.NONE, "mode-not-covered"),
+    (M.DRAFT_EXTEND, R.PRE_REPLAY, {"verify_read_done": True}, P.NONE, "mode-not-covered"),
+    (M.DRAFT_EXTEND, R.PRE_REPLAY, {"draft_read_done": True}, P.PRE_REPLAY, "declared-pre"),
+    (M.DRAFT_EXTEND, R.IN_GRAPH, {"draft_read_done": True, "marker": True}, P.IN_GRAPH, "declared-in-graph"),
+    (M.DRAFT_EXTEND, R.IN_GRAPH, {"draft_read_done": True}, P.POST_REPLAY, "in-graph-without-marker"),
+    (M.DRAFT_EXTEND, R.POST_REPLAY, {"draft_read_done": True, "marker": True}, P.POST_REPLAY, "declared-post"),
+    (M.DRAFT_EXTEND, R.UNKNOWN, {"draft_read_done": True, "marker": True}, P.NONE, "unknown"),
+    (M.TARGET_VERIFY, R.PRE_REPLAY, {"draft_read_done": True}, P.NONE, "verify-not-last-reader"),
+    (M.EXTEND, R.PRE_REPLAY, {"draft_read_done": True, "speculative": True}, P.NONE, "mode-not-covered"),
+    (M.EXTEND, R.PRE_REPLAY, {"speculative": True, "prefill_read_done": True}, P.NONE, "mode-not-covered"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "mode", "declared", "flags", "policy", "rule"), TABLE)
-def test_case(case: int, mode: M, declared: R, flags: dict[str, bool], policy: P, rule: str) -> None:
+@pytest.mark.parametrize(("mode", "declared", "flags", "policy", "rule"), TABLE)
+def test_case(mode: M, declared: R, flags: dict[str, bool], policy: P, rule: str) -> None:
     decision = decide(Query(mode, declared, **flags))
     assert (decision.policy, decision.rule) == (policy, rule)
     assert decision.reason

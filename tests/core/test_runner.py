@@ -1,4 +1,4 @@
-"""One execute(): the order of load, publish, replay, publish, tail, for every policy (cases 2, 3, 4, 5, 17; laws 5, 8, 11).
+"""One execute(): the order of load, publish, replay, publish, tail, for every policy (laws 5, 8, 11).
 
 And the replay session around it, which a failure closes, and which admits one launch at a time.
 """
@@ -105,7 +105,7 @@ def test_none_publishes_nothing() -> None:
 
 
 def test_in_graph_without_a_marker_is_an_error_and_no_ticket() -> None:
-    """Planted is a property of one captured forward (case 17): the runner cannot lend another shape's marker."""
+    """Planted is a property of one captured forward: the runner cannot lend another shape's marker."""
     runner = Runner("target", log := Log(), log)
     with pytest.raises(FenceError, match="policy IN_GRAPH for 'p', which has no marker"):
         runner.execute(PlannedForward(log, Decision(P.IN_GRAPH, "", "")), None, 1)

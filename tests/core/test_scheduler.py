@@ -1,4 +1,4 @@
-"""Case 1 and law 6: run 1, barrier, run 2, barrier, result of 1. The barrier stands before every later schedule write."""
+"""Law 6: run 1, barrier, run 2, barrier, result of 1. The barrier stands before every later schedule write."""
 
 from __future__ import annotations
 

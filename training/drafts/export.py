@@ -14,11 +14,10 @@ from typing import Any
 
 from warfence.serve.model import ASSETS, ModelConfig, load_model
 from warfence.serve.model.safetensors_file import F32Array, read_safetensors
-from warfence.serve.model.weights import file_sha256
+from warfence.serve.model.weights import LAYER_WEIGHTS, file_sha256
 
 CARD = Path(__file__).parent / "card.md"
 SUMMED = ("config.json", "model.safetensors")
-PARTS = ("attn_norm", "wq", "wk", "wv", "wo", "mlp_norm", "w_gate", "w_up", "w_down")
 ABOUT = {
     "dflash": "A parallel draft (block diffusion, one step): it reads three hidden states of the target and guesses the"
     " next {guesses} tokens at once, from mask vectors.",
@@ -60,7 +59,7 @@ def shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     result = {f"{name}.{key}": shape for key, shape in {**top, "norm": (hidden,)}.items()}
     result |= {f"{name}.tap.{index}": (hidden, hidden) for index in config["taps"]}
     for index in range(config["layers"]):
-        result |= {f"{name}.layer.{index}.{part}": shape for part, shape in zip(PARTS, layer, strict=True)}
+        result |= {f"{name}.layer.{index}.{part}": shape for part, shape in zip(LAYER_WEIGHTS, layer, strict=True)}
     return result
 
 

@@ -49,7 +49,6 @@ class Prober:
         self._program = planned.forward.program
         self._fixture, self._planned, self._batch, self._scratch = fixture, planned, batch, scratch
         self._value = 0
-        self.trials = 0
         self._bound_s = max(LEAST_BOUND_S, LANDING_FACTOR * self._landing_s())
 
     def release(self, fence: FenceMode) -> Release:
@@ -80,7 +79,6 @@ class Prober:
 
     def trial(self, position: str, fence: FenceMode) -> tuple[bool, bool]:
         """(barrier opened, write landed) with the forward held at this gate."""
-        self.trials += 1
         fixture = self._fixture
         self._gates.close(position)
         try:

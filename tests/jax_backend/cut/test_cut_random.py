@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from jax import Array
 
+from tests.random_functions import WIDTH, NumpyOps, RandomFunction, random_functions
 from warfence.parity.boundary import find
-from warfence.parity.random_functions import WIDTH, NumpyOps, RandomFunction, random_functions
 from warfence_jax import cut
 from warfence_jax.tools.cutting.arguments import traced_with
 from warfence_jax.tools.cutting.operations import operations

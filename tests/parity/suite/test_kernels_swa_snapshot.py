@@ -1,4 +1,4 @@
-"""The snapshot of sliding write locations (cases 13, 14, 15): used whatever the live map says, never short, sliced if long."""
+"""The snapshot of sliding write locations: used whatever the live map says, never short, sliced if long."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_without_a_fence_the_text_is_wrong_in_the_same_way_every_time(small: Sma
 
 
 class Early(StrictBackend):
-    """Plants every marker one stage too early (policy case 20)."""
+    """Plants every marker one stage too early."""
 
     def compile(self, program: ForwardProgram, *, marker_after: str | None = None, **how: Any) -> StrictForward:
         early = program.before(marker_after) if marker_after is not None else None

@@ -1,4 +1,4 @@
-"""Prefill of a speculative algorithm: it publishes only where its reads are done, or were staged for that launch (case 22)."""
+"""Prefill of a speculative algorithm: it publishes only where its reads are done, or were staged for that launch."""
 
 from __future__ import annotations
 

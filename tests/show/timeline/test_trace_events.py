@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from tests.show.timeline.conftest import Trace
 from tests.show.timeline.test_timeline import EVERY
 from tests.show.timeline.trace_format import problems
-from warfence.show.timeline.trace_events import trace_events, write_trace_events
+from warfence.show.timeline.trace_events import trace_events
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +20,8 @@ def document(trace: Trace) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "device"), EVERY)
-def test_it_keeps_to_the_format(trace: Trace, name: str, device: str, tmp_path: Path) -> None:
-    write_trace_events(tmp_path / "trace.json", trace(name, device))
-    assert problems(json.loads((tmp_path / "trace.json").read_text())) == []
+def test_it_keeps_to_the_format(trace: Trace, name: str, device: str) -> None:
+    assert problems(json.loads(json.dumps(trace_events(trace(name, device))))) == []
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
+from tests.random_functions import TABLES, WIDTH, NumpyOps, RandomFunction, random_functions
 from warfence.host.lanes import WorkerLane
-from warfence.parity.random_functions import TABLES, WIDTH, NumpyOps, RandomFunction, random_functions
 from warfence_torch import plant, stage
 
 EXAMPLES = int(os.environ.get("WARFENCE_EXAMPLES", "40"))

@@ -2,6 +2,10 @@
 
 A lane's position counts its operations. Clock[a][b] = n: what comes next on lane a is ordered behind the first n
 operations of lane b.
+
+`warfence.races.scenarios.order` is the same mathematics a second time, on purpose. There it goes through the calls of a program,
+here through a log that a recorder wrote, and the two judge each other: in the catalogue, in `warfence sweep` and under
+hypothesis. They share no code, so that one mistake cannot make both wrong.
 """
 
 from __future__ import annotations

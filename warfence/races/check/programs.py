@@ -5,7 +5,7 @@
         step(R("t", 3)); step(W("m")); step(record="e")
     p.wait("S", "e").run("S", W("t", 3))
 
-Lanes are those of shared/cases/scenarios.md: F forward, S schedule, P plan, C result copy, X transfer, H host.
+Lanes have short names: F forward, S schedule, P plan, C result copy, X transfer, H host.
 """
 
 from __future__ import annotations

@@ -76,10 +76,6 @@ class Builder:
         self.declare("lanes", *names)
         return [Subject(self._lines, name) for name in names]
 
-    def remark(self, text: str = "") -> None:
-        """A comment, or an empty line."""
-        self._lines.append(f"# {text}" if text else "")
-
     @contextmanager
     def launch(self, number: int | str, lane: Subject) -> Iterator[Subject]:
         with self._block(f"launch {number} on {lane.name} {{"):

@@ -2,6 +2,9 @@
 
 A clock says for each lane how many of its steps come before a step, itself included. Two accesses conflict when their lanes
 differ, their cells overlap and one of them is no read.
+
+`warfence.races.check.clocks` is the same mathematics a second time, on purpose: it goes through the log of an execution, this one
+through the calls of a program. Each is the other's judge, so they share no code.
 """
 
 from __future__ import annotations

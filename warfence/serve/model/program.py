@@ -41,9 +41,9 @@ from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram, Stage, page_table, token_locs
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.drafting import Drafting
+from warfence.serve.model.weights import layer_weights
 
 LOAD, REPLAY, TAIL = Region.LOAD_BATCH, Region.REPLAY, Region.TAIL
-_LAYER_WEIGHTS = ("attn_norm", "wq", "wk", "wv", "wo", "mlp_norm", "w_gate", "w_up", "w_down")
 
 
 def sliding_layers(config: ModelConfig) -> tuple[int, ...]:
@@ -149,7 +149,7 @@ def _layer(config: ModelConfig, i: int) -> Stage:
     table = ("swa_table", "swa_out_cache_loc") if sliding else ("page_table", "out_cache_loc")
     return Stage(
         f"layer.{i}", REPLAY, "layer", takes=("hidden", "positions", "prefix_lens", *table), gives=("hidden",),
-        state=(f"kv.{i}",), params=tuple(f"layer.{i}.{w}" for w in _LAYER_WEIGHTS),
+        state=(f"kv.{i}",), params=layer_weights(f"layer.{i}"),
         attrs={
             "weights": f"layer.{i}", "pool": f"kv.{i}", "window": config.window if sliding else None,
             "heads": config.heads, "kv_heads": config.kv_heads, "head_dim": config.head_dim,

@@ -45,9 +45,3 @@ def read_safetensors(path: Path) -> dict[str, F32Array]:
 def bfloat16_to_float32(bits: NDArray[np.uint16]) -> F32Array:
     """Widen bfloat16 bit patterns, any shape, exactly."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-
-
-def float32_to_bfloat16(values: F32Array) -> NDArray[np.uint16]:
-    """Round finite float32 values to bfloat16 bit patterns, to nearest, ties to even. For tests and tools."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)

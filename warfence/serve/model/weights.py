@@ -27,13 +27,19 @@ _HF_LAYER = {
     "w_up": "mlp.up_proj",
     "w_down": "mlp.down_proj",
 }
+LAYER_WEIGHTS = tuple(_HF_LAYER)
 _HF_TOP = {"embed": "model.embed_tokens.weight", "norm": "model.norm.weight", "head": "lm_head.weight"}
 
 
-def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """The name and shape of every weight of ``config``, in the order of use."""
+def layer_weights(name: str) -> tuple[str, ...]:
+    """The names of the weights of one decoder layer, a model's or a draft's."""
+    return tuple(f"{name}.{weight}" for weight in LAYER_WEIGHTS)
+
+
+def layer_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The shape of every weight of one decoder layer of these sizes, in the order of use."""
     q, kv = config.heads * config.head_dim, config.kv_heads * config.head_dim
-    layer: dict[str, tuple[int, ...]] = {
+    return {
         "attn_norm": (config.hidden,),
         "wq": (config.hidden, q),
         "wk": (config.hidden, kv),
@@ -44,6 +50,11 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
         "w_up": (config.hidden, config.ffn),
         "w_down": (config.ffn, config.hidden),
     }
+
+
+def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The name and shape of every weight of ``config``, in the order of use."""
+    layer = layer_shapes(config)
     result: dict[str, tuple[int, ...]] = {"embed": (config.vocab, config.hidden)}
     for index in range(config.layers):
         result |= {f"layer.{index}.{name}": shape for name, shape in layer.items()}

@@ -13,10 +13,9 @@ from warfence.core.errors import InputError
 from warfence.host.documents import read_document
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.safetensors_file import read_safetensors
-from warfence.serve.model.weights import Weights, verify_checksums
+from warfence.serve.model.weights import Weights, layer_shapes, verify_checksums
 
 _SIZES = ("hidden", "vocab", "heads", "kv_heads", "head_dim", "ffn")
-_LAYER = ("attn_norm", "wq", "wk", "wv", "wo", "mlp_norm", "w_gate", "w_up", "w_down")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,7 @@ def load_draft(directory: Path, config: ModelConfig, algorithm: str) -> Draft:
 
 def draft_shapes(algorithm: str, config: ModelConfig, layers: int, taps: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """The name and shape of every weight of a draft of these sizes."""
-    d, q, kv, ffn = config.hidden, config.heads * config.head_dim, config.kv_heads * config.head_dim, config.ffn
-    layer = dict(zip(_LAYER, [(d,), (d, q), (d, kv), (d, kv), (q, d), (d,), (d, ffn), (d, ffn), (ffn, d)], strict=True))
+    d, layer = config.hidden, layer_shapes(config)
     shapes: dict[str, tuple[int, ...]] = {f"{algorithm}.norm": (d,)}
     if algorithm == "dflash":
         shapes |= {"dflash.mask": (d,), "dflash.context_norm": (d,)} | {f"dflash.tap.{i}": (d, d) for i in taps}

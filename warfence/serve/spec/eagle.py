@@ -17,9 +17,9 @@ from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
 from warfence.serve.model.config import ModelConfig
-from warfence.serve.model.weights import Weights
+from warfence.serve.model.weights import Weights, layer_weights
 from warfence.serve.spec.draft import Draft
-from warfence.serve.spec.stages import DRAFT_TOKENS, keep_drafts, layer_weights, sizes
+from warfence.serve.spec.stages import DRAFT_TOKENS, keep_drafts, sizes
 
 REPLAY = Region.REPLAY
 POOL, WEIGHTS = "draft_kv.0", "eagle.layer.0"

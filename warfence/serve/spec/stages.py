@@ -8,7 +8,6 @@ from warfence.core.modes import Region
 from warfence.core.program import Stage
 from warfence.serve.model.config import ModelConfig
 
-LAYER_WEIGHTS = ("attn_norm", "wq", "wk", "wv", "wo", "mlp_norm", "w_gate", "w_up", "w_down")
 DRAFT_TOKENS = "draft_tokens"
 
 
@@ -18,11 +17,6 @@ def sizes(config: ModelConfig) -> Mapping[str, object]:
         "heads": config.heads, "kv_heads": config.kv_heads, "head_dim": config.head_dim, "theta": config.rope_theta,
         "eps": config.norm_eps,
     }  # fmt: skip
-
-
-def layer_weights(name: str) -> tuple[str, ...]:
-    """The names of the weights of one layer."""
-    return tuple(f"{name}.{w}" for w in LAYER_WEIGHTS)
 
 
 def keep_drafts() -> Stage:

@@ -6,9 +6,7 @@ microseconds, "M" names of processes and threads, "s" and "f" the two ends of a 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from warfence.show.timeline.model import Arrow, Mark, Slice, Timeline
@@ -40,11 +38,6 @@ def trace_events(*timelines: Timeline, pid: int = PID) -> dict[str, Any]:
             flows += 1
     about = {str(process): _about(timeline) for process, timeline in enumerate(timelines, start=pid)}
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}
-
-
-def write_trace_events(path: Path, *timelines: Timeline) -> None:
-    """Write the document to a file."""
-    path.write_text(json.dumps(trace_events(*timelines)) + "\n", encoding="utf-8")
 
 
 def _about(timeline: Timeline) -> dict[str, str]:
