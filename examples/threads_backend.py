@@ -2,7 +2,7 @@
     pytest parity_tests --backend examples.threads_backend:ThreadsBackend
 
 Given: `WorkerLane` (a queue with its thread), `HostEvent` (a point that a lane reaches), `HostGates`, and `bind`, which runs a
-stage. Left to write: what follows. `warfence backends new NAME` writes the empty form of this file.
+stage. Left to write: what follows. `warfence backends new NAME` writes the empty form of this file, and of `threads_package.py`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,11 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from warfence import (
-    FORWARD,
-    START,
-    ArraySpec,
-    Batch,
-    Capabilities,
-    ForwardProgram,
-    HostGates,
-    InputError,
-    Marker,
-    Region,
-    StageError,
-)
-from warfence.core.program import Gated
+from warfence.core.backend import FORWARD, ArraySpec, Capabilities, Marker
+from warfence.core.batch import Batch
+from warfence.core.errors import InputError, StageError
+from warfence.core.gates import HostGates
+from warfence.core.program import START, ForwardProgram, Gated, Region
 from warfence.host.lanes import HostEvent, WorkerLane
 from warfence.host.stage_calls import bind
 from warfence.parity.kernels import KERNELS, Array

@@ -6,9 +6,7 @@ other projects may have a `--backend` of their own. A bare checkout has no entry
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,6 @@ import pytest
 
 Target = tuple[str, str]
 HERE = Path(__file__).resolve().parent
-BUILT_IN: tuple[Target, ...] = (
-    ("strict", "cpu"), ("torch", "cpu"), ("jax", "cpu"), ("torch", "cuda"), ("jax", "cuda"),
-)  # fmt: skip
 MARKERS = {
     "gpu": "needs a CUDA device; skipped with its reason where there is none",
     "slow": "over 0.25 s",
@@ -34,7 +29,7 @@ def add_options(parser: pytest.Parser) -> None:
         return
     group.addoption(
         "--backend", action="append", default=[], dest="warfence_backends", metavar="NAME",
-        help="backend to test: torch, jax, strict (the reference), or pkg.mod:attr; may be repeated (default: all of them)",
+        help="backend to test: a registered name, strict (the reference), or pkg.mod:attr; may be repeated (default: all)",
     )  # fmt: skip
     group.addoption(
         "--device", default="cpu", dest="warfence_device", help="device of the backends named with --backend"
@@ -54,12 +49,23 @@ def concerned(config: pytest.Config) -> bool:
 def targets(config: pytest.Config) -> list[Target]:
     named = config.getoption("warfence_backends")
     device = config.getoption("warfence_device")
-    return [(name, device) for name in dict.fromkeys(named)] if named else list(BUILT_IN)
+    return [(name, device) for name in dict.fromkeys(named)] if named else every_target()
+
+
+def every_target() -> list[Target]:
+    """The reference and each registered backend on the CPU, then each on its other devices."""
+    from warfence.backends import REFERENCE, available
+
+    pairs = [(name, one.devices or ("cpu",)) for name, one in (REFERENCE | available()).items()]
+    first = [(name, devices[0]) for name, devices in pairs]
+    return first + [(name, device) for name, devices in pairs for device in devices[1:]]
 
 
 def unguarded_options(target: Target) -> dict[str, str]:
     """Options of a backend that leave its tables to the fence alone."""
-    return {"tables": "aliased"} if target[0] == "jax" else {}
+    from warfence.backends import package
+
+    return dict(package(target[0]).unguarded)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -71,7 +77,7 @@ def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Non
 def pytest_configure(config: pytest.Config) -> None:
     if not concerned(config):
         return
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: the lanes bring their own threads
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before a framework is imported: the lanes bring their own threads
     for name, meaning in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
     from warfence.core.errors import InputError
@@ -89,7 +95,11 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     from warfence import __version__
     from warfence.cli import environment, packages
 
-    versions = [f"{p.name} {p.version}" for p in packages.survey() if p.version and p.extra in ("torch", "jax", "cuda")]
+    versions = [
+        f"{p.name} {p.version}"
+        for p in packages.survey()
+        if p.version and p.extra not in {**packages.CORE, **packages.TOOLS}
+    ]
     seen = [f"{v['name']}={v['value']}" for v in environment.survey() if v["value"] is not None]
     lines = [f"warfence {__version__}: {', '.join('-'.join(t) for t in targets(config))}; {', '.join(versions)}"]
     return lines + ([f"variables that move races: {', '.join(seen)}"] if seen else [])
@@ -125,12 +135,16 @@ def skip_without_gpu(items: Iterable[pytest.Item]) -> None:
 
 
 def why_no_gpu() -> str | None:
-    """Why `gpu` tests cannot run here, or None when they can. Imports torch, so it is asked only when it matters."""
-    if importlib.util.find_spec("torch") is None:
-        return "needs a CUDA device: torch is not installed, so none can be looked for"
-    import torch
+    """Why `gpu` tests cannot run here, or None when they can. Imports a framework, so it is asked only when it matters."""
+    from warfence.backends import available, is_installed, resolve
 
-    return None if torch.cuda.is_available() else f"needs a CUDA device: torch {torch.__version__} sees none"
+    asked = [one for one in available().values() if one.framework and one.framework.on_device and is_installed(one)]
+    if not asked:
+        return "needs a CUDA device: no framework is installed that could look for one"
+    found = {one.name: resolve(one, one.framework.devices)() for one in asked if one.framework}
+    if any(platform != "cpu" for devices in found.values() for platform, _ in devices):
+        return None
+    return f"needs a CUDA device: {' and '.join(found)} sees none"
 
 
 # -- inside
@@ -156,14 +170,14 @@ def _marks(target: Target, kind: str) -> list[pytest.MarkDecorator]:
 
     A framework that is not installed skips, with the remedy.
     """
-    from warfence.backends import INSTALL
+    from warfence.backends import is_installed, missing, package
 
     name, device = target
     marks = [pytest.mark.xdist_group("-".join((*target, kind)))]
     if device != "cpu":
         marks.append(pytest.mark.gpu)
-    if name in INSTALL and importlib.util.find_spec(name) is None:
-        marks.append(pytest.mark.skip(reason=f"{name} is not installed: {INSTALL[name]}"))
+    if not is_installed(package(name)):
+        marks.append(pytest.mark.skip(reason=f"{name} is not installed: {missing()[name]}"))
     return marks
 
 
@@ -187,8 +201,6 @@ def _check(names: list[str]) -> None:
         if ":" not in name:
             choose("backend", [name], [*available(), *REFERENCE], "; or give a dotted path 'pkg.mod:attr'")
             continue
-        if os.getcwd() not in sys.path:
-            sys.path.append(os.getcwd())  # `python -m pytest` looks there, the console script does not
         load(name)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from warfence.backends import UNGUARDED, load
+from warfence.backends import load, package
 from warfence.parity.laws import LAWS, Bench, Law
 from warfence.parity.mutants import MUTANTS, Mutant, run_mutant
 from warfence.parity.scorecard import check_law
@@ -30,7 +30,7 @@ def bench(target: Target, small: SmallModel) -> Iterator[Bench]:
 
 @pytest.fixture(scope="module")
 def unguarded(target: Target, small: SmallModel) -> Iterator[Bench]:
-    made = Bench(lambda: make(target, **UNGUARDED.get(target[0], {})), small)
+    made = Bench(lambda: make(target, **package(target[0]).unguarded), small)
     yield made
     made.discard()
 
@@ -45,7 +45,7 @@ def test_law_holds(bench: Bench, law: Law) -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
 def test_mutant_is_caught_by_its_law(unguarded: Bench, target: Target, small: SmallModel, mutant: Mutant) -> None:
-    result = run_mutant(mutant, unguarded, lambda: make(target, **UNGUARDED.get(target[0], {})), small)
+    result = run_mutant(mutant, unguarded, lambda: make(target, **package(target[0]).unguarded), small)
     assert result.right_law, f"'{mutant.sentence}' went unnoticed by law {mutant.law}"
     assert result.message
 

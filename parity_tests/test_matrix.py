@@ -6,13 +6,12 @@ backends; `warfence parity` runs every cell.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from parity_tests.plugin import targets
-from warfence.backends import INSTALL, load
+from warfence.backends import is_installed, load, package
 from warfence.core.backend import Backend
 from warfence.parity.cells import BATCHES, FINE, MODES, Cell, matrix
 from warfence.parity.matrix import Rig, run_cell
@@ -72,7 +71,7 @@ def test_a_marker_one_stage_early_is_unsound(rig: Rig, target: Target, attention
 
 @pytest.mark.xdist_group("jax-cpu-rigs")
 def test_backends_side_by_side_release_at_the_same_stage(small: SmallModel, pytestconfig: pytest.Config) -> None:
-    here = [n for n, d in targets(pytestconfig) if d == "cpu" and (n not in INSTALL or importlib.util.find_spec(n))]
+    here = [n for n, d in targets(pytestconfig) if d == "cpu" and is_installed(package(n))]
     if len(here) < 2:
         pytest.skip(f"needs two backends on the CPU; this run has {', '.join(here) or 'none'}")
     rigs = {name: Rig(load(name)(device="cpu"), small) for name in here}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from warfence.core.attention import KINDS
+from warfence.core.attention import attention_names
 from warfence.core.modes import FenceMode
 from warfence.parity.small import SmallModel, first_difference, serve
 from warfence.serve.engine import Engine
@@ -20,7 +20,7 @@ def barriers(fine: int = 0, coarse: int = 0) -> dict[str, int]:
     return {"fine": fine, "coarse": coarse, "off": 0, "host": 0}
 
 
-@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("attention", attention_names())
 def test_tokens_do_not_depend_on_the_fence(target: Target, engines: Engines, small: SmallModel, attention: str) -> None:
     """Within a backend the three are equal without excuse; to the reference only a near tie may differ, and is said."""
     engine = engines(target, attention=attention)

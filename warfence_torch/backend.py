@@ -20,6 +20,7 @@ from warfence.parity.boundary import Boundary
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.forward_host import HostForward
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, distinct_stream
+from warfence_torch.package import PACKAGE
 from warfence_torch.staging import PinnedRing
 from warfence_torch.tables import CudaTables, HostTables, make_arrays
 from warfence_torch.tools.found import boundary_of
@@ -29,7 +30,6 @@ from warfence_torch.tools.profiling import profiled
 from warfence_torch.tools.timing_cuda import CudaTimer
 from warfence_torch.tools.timing_host import HostTimer
 
-DEVICES = ("cpu", "cuda")
 STAGING: dict[str, type[PinnedRing | FreshStaging]] = {"ring": PinnedRing, "fresh": FreshStaging}
 NO_STAGING = "staging is pinned memory on the way to a GPU; on the CPU nothing is staged"
 NO_EXTERNAL_EVENTS = "this torch has no torch.cuda.Event(external=True); torch >= 2.8 has it"
@@ -43,8 +43,8 @@ class TorchBackend:
     name = "torch"
 
     def __init__(self, device: str = "cpu", *, external_markers: bool = True, staging: str = "ring") -> None:
-        if device not in DEVICES:
-            raise InputError(f"backend torch: unknown device '{device}'; choose one of: {', '.join(DEVICES)}")
+        if device not in PACKAGE.devices:
+            raise InputError(f"backend torch: unknown device '{device}'; choose one of: {', '.join(PACKAGE.devices)}")
         if staging not in STAGING:
             raise InputError(f"backend torch: unknown staging '{staging}'; choose one of: {', '.join(STAGING)}")
         if device == "cpu" and staging != "ring":

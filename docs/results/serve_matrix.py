@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from warfence.backends import load
-from warfence.core.attention import KINDS
+from warfence.core.attention import attention_names
 from warfence.core.modes import FenceMode
 from warfence.serve.engine import Engine, EngineConfig
 from warfence.serve.model import ASSETS, Model, load_model
@@ -26,7 +26,7 @@ from warfence.serve.spec import get
 from warfence.serve.spec.draft import load_draft
 
 RUNS = {"fine": {"fence": FenceMode.FINE}, "coarse": {"fence": FenceMode.COARSE}, "serial": {"serial": True}}
-PLAIN = [("none", attention) for attention in KINDS]
+PLAIN = [("none", attention) for attention in attention_names()]
 SPECULATIVE = [
     (spec, attention) for spec in ("ngram", "dflash", "eagle") for attention in ("captured", "snapshot", "segmented")
 ]

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 from warfence.bench.cases import Case, cases
-from warfence.bench.presets import DEFAULTS
+from warfence.bench.presets import usual
 from warfence.core.errors import InputError
 from warfence.host.documents import plain
 
 
 def test_without_an_axis_the_point_itself() -> None:
     assert cases([], ["tiny"], "cpu") == [Case("tiny")]
-    assert [case.forward for case in cases([], [], "cuda")] == list(DEFAULTS["cuda"])
+    assert [case.forward for case in cases([], [], "cuda")] == list(usual("cuda"))
 
 
 def test_an_axis_moves_one_size() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from xml.etree.ElementTree import parse
 
@@ -164,17 +165,16 @@ def test_bad_input_is_one_line_and_two(arguments: list[str], message: str, capsy
 def test_by_default_what_is_installed_is_run_and_the_rest_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    strict = backends.REFERENCE["strict"]
-    monkeypatch.setattr(backends, "BUILT_IN", {"torch": strict, "jax": strict})
-    monkeypatch.setattr(backends, "entry_points", lambda group: [])
-    monkeypatch.setattr(backends, "find_spec", lambda name: object())
-    monkeypatch.setattr(contenders, "find_spec", lambda name: object() if name == "torch" else None)
+    strict = backends.REFERENCE["strict"].factory
+    both = {name: replace(one, factory=strict) for name, one in backends.available().items()}
+    monkeypatch.setattr(backends, "available", lambda: both)
+    monkeypatch.setattr(backends, "find_spec", lambda name: object() if name == "torch" else None)
     few = [word for word in NO_LAWS if word not in ("--backend", "strict")]
     assert main(few) == 0
     text = capsys.readouterr().out
     assert "jax is not installed here and is left out: pip install 'warfence[jax]'" in text
     assert "on torch (cpu)" in text
-    monkeypatch.setattr(contenders, "find_spec", lambda name: None)
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
     assert main(few) == 2
     assert "error: no backend is installed; do one of: " in capsys.readouterr().err
 

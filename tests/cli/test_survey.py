@@ -65,7 +65,10 @@ def test_a_backend_tells_its_device_and_capabilities() -> None:
             "backend:pretend:None",
             "backend 'pretend:None' cannot be loaded from 'pretend:None': module 'pretend' has no attribute 'None'",
         ),
-        ("framework:pretend_not_there", "ModuleNotFoundError: No module named 'pretend_not_there'"),
+        (
+            "framework:pretend_not_there",
+            "unknown backend 'pretend_not_there'; known: torch, jax, or a dotted path 'pkg.mod:attr', or for tests: strict",
+        ),
     ],
 )
 def test_what_goes_wrong_is_an_answer(subject: str, error: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warfence.core.attention import CAPTURED, KINDS, LIVE, SNAPSHOT, UNKNOWN, AttentionBackend, make_attention
+from warfence.core.attention import CAPTURED, LIVE, SNAPSHOT, UNKNOWN, AttentionBackend, attention_names, make_attention
 from warfence.core.batch import BatchLayout
 from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode, Region, SharedReadEnds
@@ -41,7 +41,7 @@ def test_modes_that_a_child_does_not_name_are_unknown() -> None:
     assert SNAPSHOT.shared_read_ends(ForwardMode.IDLE) is SharedReadEnds.UNKNOWN
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", attention_names())
 @pytest.mark.parametrize("sliding", [(), (1,), (0, 1)], ids=str)
 def test_the_declared_last_reader_is_the_programs_boundary(kind: str, sliding: tuple[int, ...]) -> None:
     flags = tuple(i in sliding for i in range(2))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from warfence.core.attention import KINDS, make_attention
+from warfence.core.attention import attention_names, make_attention
 from warfence.core.batch import BatchLayout
 from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode, Region
@@ -38,7 +38,7 @@ def test_without_a_marker_the_replay_is_one_executable() -> None:
     assert not any(s.ends_at_marker for s in segments)
 
 
-@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("attention", attention_names())
 @pytest.mark.parametrize("split", [False, True])
 def test_only_segments_up_to_the_boundary_take_tables_and_every_value_is_given_before_it_is_taken(
     attention: str, split: bool

@@ -59,11 +59,11 @@ def cases(axes: Sequence[str], forwards: Sequence[str], device: str) -> list[Cas
             raise InputError(f"unknown axis '{axis}'; choose one of: {', '.join(AXES)}")
     for forward in forwards:
         presets.find(forward)
-    points = [Case(forward) for forward in forwards or presets.DEFAULTS[device]]
+    points = [Case(forward) for forward in forwards or presets.usual(device)]
     found: list[Case] = [] if axes else points
     for axis in axes:
         if axis == "forward":
-            found += [Case(forward) for forward in forwards or presets.ALL[device]]
+            found += [Case(forward) for forward in forwards or presets.all_usual(device)]
         elif axis == "model":
             found += [Case(forward) for forward in MODELS]
         elif axis in VALUES:

@@ -41,13 +41,22 @@ class Preset:
 PRESETS: dict[str, Preset] = {
     "tiny": Preset(2, 64, 128, 256, "for a quick run on a CPU"),
     "demo": Preset(6, 192, 512, 1024, "the sizes of the shipped model"),
-    "short": Preset(1, 512, 1024, 1024, "about 0.3 ms on an H200, torch"),
-    "medium": Preset(5, 512, 1024, 1024, "about 1.3 ms on an H200, torch"),
-    "long": Preset(40, 512, 1024, 1024, "about 10 ms on an H200, torch"),
+    "short": Preset(1, 512, 1024, 1024, "about 0.3 ms on an H200"),
+    "medium": Preset(5, 512, 1024, 1024, "about 1.3 ms on an H200"),
+    "long": Preset(40, 512, 1024, 1024, "about 10 ms on an H200"),
     "large": Preset(20, 2048, 5632, 32_000, "about 1 B parameters, 4 GB as float32"),
 }
-DEFAULTS = {"cpu": ("tiny", "demo"), "cuda": ("short", "medium")}
-ALL = {"cpu": ("tiny", "demo"), "cuda": ("short", "medium", "long")}
+ON_CPU, ON_DEVICE, LONG = ("tiny", "demo"), ("short", "medium"), ("long",)
+
+
+def usual(device: str) -> tuple[str, ...]:
+    """The forwards that are measured on a device where none is named, the shortest first."""
+    return ON_CPU if device == "cpu" else ON_DEVICE
+
+
+def all_usual(device: str) -> tuple[str, ...]:
+    """The same for the axis of forwards, with a long one beside them where the device is no CPU."""
+    return ON_CPU if device == "cpu" else ON_DEVICE + LONG
 
 
 def find(name: str) -> Preset:

@@ -49,10 +49,10 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy("self", "the host itself waits for the forward, the older way", fence=FenceMode.SELF),
     Strategy("pre_replay", "all reads while the batch is loaded; a ticket before the replay", attention="snapshot"),
     Strategy(
-        "in_graph", "reads in the captured forward, which carries a marker (JAX: the chain is cut there)",
+        "in_graph", "reads in the captured forward, which carries a marker (or whose chain is cut there)",
         needs="external_markers",
     ),
-    Strategy("post_replay", "the same without a marker: a ticket after the replay (JAX: an uncut chain)", marker=False),
+    Strategy("post_replay", "the same without a marker: a ticket after the replay (or an uncut chain)", marker=False),
     Strategy("copy", "a private copy of whole tables a step, as double buffers; writes wait for the copy", attention=COPY),
     Strategy("fresh_staging", "as in_graph, with new pinned memory for each upload", options={"staging": "fresh"}),
     Strategy(

@@ -11,7 +11,7 @@ from warfence.cli.lazy import lazy_group
 
 # In the order of the list; the line is the first sentence of what the command says of itself.
 COMMANDS = {
-    "demo": "Serve the same prompts on torch and on jax, compare the texts, then see what goes wrong without the fence.",
+    "demo": "Serve the same prompts on two backends, compare the texts, then see what goes wrong without the fence.",
     "serve": "Serve prompts and show the texts as they come, then what the fence did.",
     "trace": "Run a few steps of the shipped model and show what ran when: lanes, stages, waits, writes, the read boundary.",
     "parity": "Measure where each backend lets a table write land, cell by cell, and compare; then hold each to the laws.",

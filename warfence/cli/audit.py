@@ -13,7 +13,7 @@ from warfence.cli import options as given
 from warfence.cli.contenders import contenders
 from warfence.cli.exits import CheckFailed
 from warfence.cli.output import print_json, print_table, prose, say, screens
-from warfence.core.attention import KINDS
+from warfence.core.attention import attention_names
 from warfence.parity.audit.audit import Audited, audit_cell, cells
 from warfence.parity.cells import mode_cases
 from warfence.parity.rig import Rig
@@ -36,7 +36,7 @@ def audit(
     Exit status: 0 all equal, 1 a declaration is wrong, with the stage that reads late and its code, 2 bad input.
     """
     modes = choose("mode", mode or [], {case.name: case for case in mode_cases()})
-    wanted = cells(modes, choose("attention backend", attention or [], KINDS))
+    wanted = cells(modes, choose("attention backend", attention or [], attention_names()))
     console, progress = screens(as_json)
     rigs: dict[str, Rig] = {}
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +42,8 @@ def report() -> list[dict[str, Any]]:
     """One entry a backend: name, target, error (None: it starts), device, capabilities, reasons for each lack."""
     blank: dict[str, Any] = {"error": None, "device": None, "capabilities": {}, "reasons": {}}
     return [
-        {"name": name, "target": target} | blank | survey.ask(f"backend:{name}") for name, target in available().items()
+        {"name": name, "target": one.factory} | blank | survey.ask(f"backend:{name}")
+        for name, one in available().items()
     ]
 
 
@@ -73,8 +72,6 @@ def check(
     as_json: given.AsJson = False,
 ) -> None:
     """Say which methods of a backend are still to write. Exit 1 while any is."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # the console script does not look there, `python -m` does
     missing = still_to_write(load(name))
     if as_json:
         print_json(

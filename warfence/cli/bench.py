@@ -20,7 +20,7 @@ from warfence.bench.plots import check_plots, draw
 from warfence.bench.presets import PRESETS
 from warfence.bench.run import Found, Plan, run
 from warfence.bench.strategies import NAMES
-from warfence.cli import environment, survey
+from warfence.cli import environment, survey, words
 from warfence.cli import options as given
 from warfence.cli.bench_view import print_changes, print_results, watching
 from warfence.cli.contenders import contenders
@@ -36,7 +36,7 @@ WHAT, OUT = "What is measured", "What is written"
 
 
 def bench(
-    backend: Annotated[list[str] | None, given.several_backends("torch, jax, strict", panel=WHAT)] = None,
+    backend: Annotated[list[str] | None, given.several_backends(panel=WHAT)] = None,
     device: Annotated[str, given.every_device(WHAT)] = "cpu",
     quick: Annotated[
         bool, typer.Option("--quick", help="Few steps of the smallest forward: under a minute.", rich_help_panel=WHAT)
@@ -134,10 +134,10 @@ def _plan(
     effort: Effort, trace: Path | None,
 ) -> Plan:  # fmt: skip
     """Everything that can be refused is refused here, before anything is compiled."""
-    if device not in presets.DEFAULTS:
-        raise InputError(f"--device is '{device}'; choose one of: {', '.join(presets.DEFAULTS)}")
+    if device not in words.DEVICES:
+        raise InputError(f"--device is '{device}'; choose one of: {', '.join(words.DEVICES)}")
     if quick and not forwards:
-        forwards = [presets.DEFAULTS[device][0]]
+        forwards = [presets.usual(device)[0]]
     chosen_cases = cases(axes, forwards, device)
     served.check(axes, trace)
     opened: dict[str, Open] = {
@@ -153,8 +153,7 @@ def _surroundings(plan: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
     variables = {str(found["name"]): found["value"] for found in environment.survey() if found["value"] is not None}
     if plan.device == "cpu":
         return [], variables
-    answers = [survey.ask(f"framework:{name}").get("devices", []) for name in ("torch", "jax")]
-    return [device for answer in answers for device in answer if device["platform"] != "cpu"], variables
+    return survey.other_devices(), variables
 
 
 def _write(made: documents.Document, out: Path | None, plots: Path | None, console: Console) -> None:

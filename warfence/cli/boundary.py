@@ -14,7 +14,7 @@ from warfence.cli.contenders import contenders
 from warfence.cli.exits import CheckFailed
 from warfence.cli.output import print_json, prose, say, screens
 from warfence.cli.rule_sets import NAMES, OURS, rule_set
-from warfence.core.attention import KINDS
+from warfence.core.attention import attention_names
 from warfence.core.errors import InputError
 from warfence.core.modes import Region, WarReadDonePolicy
 from warfence.core.program import ForwardProgram, Stage
@@ -99,7 +99,7 @@ def _start(name: str, make: MakeBackend, small: SmallModel) -> Rig:
 def _cell(mode: str, attention: str, fence: str, marker: bool, batch: int) -> Cell:
     """The cell that is asked for; InputError with the nearest names, or the sizes that there are."""
     cases = {case.name: case for case in mode_cases()}
-    (case,), (kind,) = choose("mode", [mode], cases), choose("attention backend", [attention], KINDS)
+    (case,), (kind,) = choose("mode", [mode], cases), choose("attention backend", [attention], attention_names())
     (chosen,) = choose("fence", [fence], FENCES)
     if not 1 <= batch <= max(BATCHES):
         raise InputError(f"--batch is {batch}; give 1 to {max(BATCHES)}")

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.util import find_spec
 
 from warfence import backends
-from warfence.core.errors import InputError
 from warfence.parity.selection import choose
 from warfence.parity.suite import Contender
 from warfence.serve.jobs.start import open_backend
 
-# Read by the frameworks when they are imported. On a machine with a GPU jax would take most of the memory, which torch may
-# need. Each lane brings its own thread: with a team of threads for each operation besides, torch on two cores takes 50
-# times as long.
-BEFORE_IMPORT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
+
+def prepare() -> None:
+    """Set what frameworks read when they are imported, unless the user did.
+
+    Each lane brings its own thread: with a team of threads for each operation besides, two cores take 50 times as long.
+    """
+    backends.prepare_environment()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def contenders(names: Sequence[str], device: str) -> dict[str, Contender]:
-    """One entry a backend, in the order given; without names the built-in ones that are installed.
+    """One entry a backend, in the order given; without names all that are installed.
 
     InputError for a name or a dotted path that leads to no backend. Starts nothing.
     """
-    for variable, value in BEFORE_IMPORT.items():
-        os.environ.setdefault(variable, value)
-    if any(":" in name for name in names) and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # the console script does not look there, `python -m` does
+    prepare()
     found: dict[str, Contender] = {}
-    for name in dict.fromkeys(names or _installed()):
+    for name in dict.fromkeys(names or backends.installed()):
         target = (
             name if ":" in name else choose("backend", [name], _known(), "; or give a dotted path 'pkg.mod:attr'")[0]
         )
         label = _label(target, backends.load(target), found)
-        unguarded = backends.UNGUARDED.get(target, {})
+        unguarded = backends.package(target).unguarded
         found[label] = Contender(
             target, partial(open_backend, target, device, {}), partial(open_backend, target, device, unguarded)
         )
@@ -43,15 +41,8 @@ def contenders(names: Sequence[str], device: str) -> dict[str, Contender]:
 
 
 def missing(names: Sequence[str]) -> dict[str, str]:
-    """The built-in backends that would have been taken if their framework were installed, and how to install it."""
-    return {} if names else {name: how for name, how in backends.INSTALL.items() if find_spec(name) is None}
-
-
-def _installed() -> list[str]:
-    found = [name for name in backends.BUILT_IN if find_spec(name) is not None]
-    if not found:
-        raise InputError(f"no backend is installed; do one of: {'; '.join(backends.INSTALL.values())}")
-    return found
+    """The backends that would have been taken if their framework were installed, and how to install it."""
+    return {} if names else backends.missing()
 
 
 def _known() -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -10,13 +9,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from warfence.backends import prepare_environment
 from warfence.cli import options as given
 from warfence.cli.exits import CheckFailed
 from warfence.cli.output import print_json, prose, say, screens
 from warfence.cli.summary import print_beside, print_summary
 from warfence.cli.text import printable, tail
 from warfence.cli.view import watch
-from warfence.serve.jobs.demo import installed, jobs, missing, without_fence
+from warfence.serve.jobs.demo import jobs, missing, pair, without_fence
 from warfence.serve.jobs.divergence import Difference, differences, split
 from warfence.serve.jobs.hazard import compare
 from warfence.serve.jobs.job import Job
@@ -41,15 +41,15 @@ def demo(
     max_new_tokens: Annotated[int, typer.Option(help="Most tokens to generate a request.")] = 32,
     as_json: given.AsJson = False,
 ) -> None:
-    """Serve the same prompts on torch and on jax, compare the texts, then see what goes wrong without the fence.
+    """Serve the same prompts on two backends, compare the texts, then see what goes wrong without the fence.
 
     Exits with 1 when the backends choose different tokens and it was no near tie.
     """
-    # Before jax is imported: on a machine with a GPU it would take most of the memory, which torch may need.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    prepare_environment()  # before a framework is imported
     start = time.perf_counter()
     console, bars = screens(as_json)
-    prepared, absent = jobs(installed(), max_new_tokens), missing()
+    prepared = jobs(pair(), max_new_tokens)
+    absent = missing([*prepared])
     prose(console, STORY)
     say(console)
     outcomes = {name: _fenced(console, bars, job, name) for name, job in prepared.items()}

@@ -13,7 +13,7 @@ from warfence.cli import environment, packages, survey
 from warfence.cli import options as given
 from warfence.cli.output import print_json, print_table
 
-FRAMEWORKS = ("torch", "jax")
+_NOTHING = "No backend can run here: install {}."
 
 
 def doctor(as_json: given.AsJson = False) -> None:
@@ -34,7 +34,11 @@ def report() -> dict[str, Any]:
     """The whole report as one JSON document."""
     installed = packages.survey()
     present = {package.name for package in installed if package.status == "ok"}
-    answers = {name: survey.ask(f"framework:{name}") for name in FRAMEWORKS if name in present}
+    needed = {
+        name: {packages.name_of(line) for lines in one.requirements.values() for line in lines}
+        for name, one in packages.frameworks().items()
+    }
+    answers = {name: survey.ask(f"framework:{name}") for name, names in needed.items() if names <= present}
     devices = [device for answer in answers.values() for device in answer.get("devices", ())]
     return {
         "warfence": __version__,
@@ -53,12 +57,16 @@ def advice(installed: list[packages.Package], devices: list[dict[str, Any]]) -> 
     """One line for each group of packages that is missing or too old, and for each device that is left out."""
     on_gpu = {device["framework"] for device in devices if device["platform"] != "cpu"}
     lines = []
-    for extra in packages.REQUIREMENTS:
+    frameworks = packages.frameworks()
+    for extra in packages.requirements():
         wanted = [package for package in installed if package.extra == extra and package.status != "ok"]
-        if wanted and (extra != "cuda" or on_gpu):  # without a GPU its packages are of no use
+        whose = {name for name, one in frameworks.items() if extra in one.on_device}
+        if wanted and (not whose or whose & on_gpu):  # without a GPU its packages are of no use
             lines.append(f"{extra}: {packages.pip_line(wanted)}")
-    if on_gpu == {"torch"} and any(device["framework"] == "jax" for device in devices):
-        lines.append("jax sees no GPU although torch does: pip install 'jax[cuda13]'")
+    blind = {device["framework"] for device in devices} - on_gpu
+    for name, one in frameworks.items():
+        if on_gpu and name in blind and one.install_on_device:
+            lines.append(f"{name} sees no GPU although {' and '.join(sorted(on_gpu))} does: {one.install_on_device}")
     return lines
 
 
@@ -80,4 +88,4 @@ def _print(found: dict[str, Any]) -> None:
         typer.echo(f"{name} is installed but does not start: {problem}")
     for line in found["advice"]:
         typer.echo(f"To add {line}")
-    typer.echo("A backend can run here." if found["usable"] else "No backend can run here: install torch or jax.")
+    typer.echo("A backend can run here." if found["usable"] else _NOTHING.format(" or ".join(packages.frameworks())))

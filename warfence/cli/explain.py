@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from warfence.cli import options as given
+from warfence.cli import words
 from warfence.cli.output import print_json, print_table, prose, say, screen
 from warfence.cli.rule_sets import (
     COLUMNS,
@@ -22,7 +23,7 @@ from warfence.cli.rule_sets import (
     launch_cases,
     rule_set,
 )
-from warfence.core.attention import KINDS, make_attention
+from warfence.core.attention import make_attention
 from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode
 from warfence.core.policy import Decision, Rule, decide
@@ -38,7 +39,7 @@ its workers do around the rules is not in them: since 35059 NGRAM's worker dropp
 
 def explain(
     mode: Annotated[str, typer.Option(help=f"{', '.join(m.value for m in ForwardMode)}.")] = "decode",
-    attention: Annotated[str, typer.Option(help=f"{', '.join(KINDS)}: it declares where its reads end.")] = "captured",
+    attention: Annotated[str, typer.Option(help=f"Declares where its reads end: {words.ATTENTION}")] = "captured",
     spec: given.Algorithm = "none",
     marker: Annotated[bool, typer.Option(help="This captured forward carries an in-graph marker.")] = True,
     prefill: Annotated[bool, typer.Option("--prefill", help="The prefill switch is on.")] = False,

@@ -10,21 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
-from warfence.core.attention import KINDS
+from warfence.cli import words
 
 WHAT, HOW, SPEC = "What is served", "How it runs", "Speculative decoding"  # the panels of `serve`
-ALGORITHMS = "none, ngram, dflash, eagle, or a plug-in's name."
-_KINDS = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
 
 
-def several_backends(first: str, default: str = "torch and jax, if installed", panel: str | None = None) -> Any:
-    """first: what can be given besides a dotted path."""
-    return typer.Option(help=f"{first}, or pkg.mod:attr; may be repeated.", show_default=default, rich_help_panel=panel)
+def several_backends(default: str = words.INSTALLED, panel: str | None = None) -> Any:
+    """Those that are registered, the reference, or a dotted path. default: what is taken where none is given."""
+    return typer.Option(help=words.BACKENDS, show_default=default, rich_help_panel=panel)
 
 
 def every_device(panel: str | None = None) -> Any:
     """One device for all backends."""
-    return typer.Option(help="cpu or cuda, for every backend.", rich_help_panel=panel)
+    return typer.Option(help=words.DEVICE_OF_ALL, rich_help_panel=panel)
 
 
 def several_modes(panel: str | None = None) -> Any:
@@ -36,16 +34,15 @@ def several_modes(panel: str | None = None) -> Any:
 
 def several_attentions(panel: str | None = None) -> Any:
     """Attention kinds."""
-    return typer.Option(help=f"{_KINDS}; may be repeated.", show_default="all", rich_help_panel=panel)
+    return typer.Option(help=words.ATTENTIONS, show_default="all", rich_help_panel=panel)
 
 
-MEASURED = "torch, jax, strict (the reference)"  # the backends that cells can be measured on
-Backends = Annotated[list[str] | None, several_backends(MEASURED)]
+Backends = Annotated[list[str] | None, several_backends()]
 Devices = Annotated[str, every_device()]
 Modes = Annotated[list[str] | None, several_modes()]
 Attentions = Annotated[list[str] | None, several_attentions()]
-OneAttention = Annotated[str, typer.Option(help=f"{_KINDS}.")]
-Algorithm = Annotated[str, typer.Option(help=ALGORITHMS)]
+OneAttention = Annotated[str, typer.Option(help=words.ATTENTION)]
+Algorithm = Annotated[str, typer.Option(help=words.SPEC)]
 ScenarioFile = Annotated[str, typer.Argument(help="A .scenario file, or the name of a scenario of the catalogue.")]
 Parameters = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=NUMBER", help="Another value of a parameter; repeatable.")
@@ -80,12 +77,14 @@ ModelDirectory = Annotated[
     Path | None, typer.Option(help="Hugging Face directory.", show_default="the shipped model", rich_help_panel=WHAT)
 ]
 
-BackendName = Annotated[str, typer.Option(help="torch, jax, or pkg.mod:attr.", rich_help_panel=HOW)]
-Device = Annotated[str, typer.Option(help="cpu or cuda.", rich_help_panel=HOW)]
+BackendName = Annotated[str | None, typer.Option(help=words.BACKEND, show_default=words.FIRST, rich_help_panel=HOW)]
+Device = Annotated[str, typer.Option(help=words.DEVICE, rich_help_panel=HOW)]
 Tables = Annotated[
     str | None,
     typer.Option(
-        help="jax: donated (the runtime guards them too) or aliased.", show_default="donated", rich_help_panel=HOW
+        help="donated (the runtime guards them too) or aliased, where there are both.",
+        show_default="donated",
+        rich_help_panel=HOW,
     ),
 ]
 Fence = Annotated[
@@ -98,7 +97,7 @@ Fence = Annotated[
 AllowHazard = Annotated[
     bool, typer.Option("--allow-hazard", help="Needed by --fence off: texts come out wrong.", rich_help_panel=HOW)
 ]
-Attention = Annotated[str, typer.Option(help=f"{_KINDS}.", rich_help_panel=HOW)]
+Attention = Annotated[str, typer.Option(help=words.ATTENTION, rich_help_panel=HOW)]
 Serial = Annotated[bool, typer.Option("--serial", help="Overlap nothing: the twin.", rich_help_panel=HOW)]
 Rows = Annotated[int, typer.Option(help="Requests in flight at once; others queue.", rich_help_panel=HOW)]
 Slots = Annotated[
@@ -114,7 +113,7 @@ Idle = Annotated[
 
 Spec = Annotated[
     str,
-    typer.Option(help=f"{ALGORITHMS} The text is the same.", rich_help_panel=SPEC),
+    typer.Option(help=f"{words.SPEC} The text is the same.", rich_help_panel=SPEC),
 ]
 DraftDirectory = Annotated[
     Path | None,

@@ -1,4 +1,4 @@
-"""What warfence needs, as pyproject.toml states it (a test compares the two), and what of it is installed here."""
+"""What warfence and its backends need, as pyproject.toml states it (a test compares the two), and what is installed here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from typing import Any
 
-REQUIREMENTS: dict[str, tuple[str, ...]] = {
+from warfence import backends
+from warfence.backend_package import Framework
+
+CORE: dict[str, tuple[str, ...]] = {
     "core": (
         "jaxtyping>=0.3",
         "jinja2>=3.1",
@@ -19,9 +22,8 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
         "tokenizers>=0.20",
         "typer>=0.15",
     ),
-    "torch": ("torch>=2.8",),
-    "jax": ("jax>=0.10",),
-    "cuda": ("cuda-bindings>=13,<14", "cuda-core>=1,<2"),
+}
+TOOLS: dict[str, tuple[str, ...]] = {
     "dev": (
         "beartype>=0.20",
         "hypothesis>=6.100",
@@ -37,8 +39,17 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "docs": ("furo>=2025.7", "myst-nb>=1.3", "sphinx>=8.2"),
 }
 
-# Shown although jax brings it along: the pair must match, and bug reports need both.
-COMPANIONS = {"jax": ("jaxlib",)}
+
+def frameworks() -> dict[str, Framework]:
+    """What the backends run on, by the backend's name, in their order."""
+    return {name: one.framework for name, one in backends.available().items() if one.framework is not None}
+
+
+def requirements() -> dict[str, tuple[str, ...]]:
+    """Extra -> requirements: the core's, each framework's, what is of use beside a device, and the tools'."""
+    found = [*frameworks().values()]
+    needed = [CORE, *(one.requirements for one in found), *(one.on_device for one in found), TOOLS]
+    return {extra: lines for part in needed for extra, lines in part.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +75,19 @@ class Package:
 
 
 def survey() -> list[Package]:
-    """Every package of every extra, in the order of `REQUIREMENTS`. Imports none of them."""
+    """Every package of every extra, in the order of `requirements`, and what frameworks bring along. Imports none of them."""
+    companions = {extra: one.companions for one in frameworks().values() for extra in one.requirements}
     found = []
-    for extra, requirements in REQUIREMENTS.items():
-        for requirement in (*requirements, *COMPANIONS.get(extra, ())):
-            name = re.split(r"[<>=]", requirement)[0]
+    for extra, lines in requirements().items():
+        for requirement in (*lines, *companions.get(extra, ())):
+            name = name_of(requirement)
             found.append(Package(name, extra, requirement, _version(name)))
     return found
+
+
+def name_of(requirement: str) -> str:
+    """The distribution that a requirement asks for."""
+    return re.split(r"[<>=]", requirement)[0]
 
 
 def pip_line(packages: list[Package]) -> str:

@@ -20,7 +20,7 @@ from warfence.cli.exits import CheckFailed
 from warfence.cli.output import print_json, say, screens
 from warfence.cli.parity_view import print_report, summary, watching
 from warfence.cli.trace import write_timelines
-from warfence.core.attention import KINDS
+from warfence.core.attention import attention_names
 from warfence.core.errors import InputError, WarfenceError
 from warfence.parity.cells import BATCHES, Cell, matrix, mode_cases
 from warfence.parity.junit import junit
@@ -105,7 +105,7 @@ def parity(
 def _cells(modes: list[str], attentions: list[str], quick: bool) -> list[Any]:
     """The cells of these modes (a forward mode stands for all of its cases) and attention backends."""
     known = dict.fromkeys([*(case.mode.value for case in mode_cases()), *(case.name for case in mode_cases())])
-    chosen = matrix(choose("mode", modes, known), choose("attention backend", attentions, KINDS))
+    chosen = matrix(choose("mode", modes, known), choose("attention backend", attentions, attention_names()))
     return [cell for cell in chosen if not quick or cell.batch == BATCHES[0]]
 
 
@@ -147,7 +147,7 @@ def _write_html(path: Path, report: Report) -> None:
 
 
 def _versions() -> dict[str, str]:
-    found = {p.name: p.version for p in packages.survey() if p.version and p.extra in ("core", "torch", "jax", "cuda")}
+    found = {p.name: p.version for p in packages.survey() if p.version and p.extra not in packages.TOOLS}
     return {"warfence": __version__, "python": platform.python_version(), **found}
 
 
@@ -156,5 +156,4 @@ def _devices(names: set[str]) -> list[dict[str, Any]]:
     host = {"framework": "host", "platform": "cpu", "name": f"{platform.machine()}, {os.cpu_count()} cores"}
     if names <= {"cpu", "None"}:
         return [host]
-    answers = [survey.ask(f"framework:{name}").get("devices", []) for name in ("torch", "jax")]
-    return [host, *(device for answer in answers for device in answer if device["platform"] != "cpu")]
+    return [host, *survey.other_devices()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,8 @@ from rich.console import Console
 from rich.progress import track
 
 from warfence.cli import options as given
-from warfence.cli.contenders import BEFORE_IMPORT
+from warfence.cli import words
+from warfence.cli.contenders import prepare
 from warfence.cli.exits import DONE, FAILED
 from warfence.cli.explore import set_values
 from warfence.cli.output import print_json, print_table, say, screens
@@ -32,9 +32,9 @@ def replay(
     catalogue: Annotated[bool, typer.Option("--catalogue", help="Replay every scenario that warfence has.")] = False,
     backend: Annotated[
         list[str] | None,
-        typer.Option(help="torch or jax; may be repeated.", show_default="those that are installed"),
+        typer.Option(help=words.REPLAYING, show_default="those that are installed"),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Annotated[str, typer.Option(help=words.DEVICE)] = "cpu",
     fixed: Annotated[
         bool, typer.Option("--fixed", help="Try the same order in the repaired twin, or all of the fixed one.")
     ] = False,
@@ -54,8 +54,7 @@ def replay(
     if timeline is not None and catalogue:
         raise InputError("--timeline is of one scenario; name one instead of --catalogue")
     check_file("--timeline", timeline)
-    for variable, value in BEFORE_IMPORT.items():
-        os.environ.setdefault(variable, value)
+    prepare()
     path = Path(file)
     scenarios = all_scenarios() if catalogue else (read(path) if path.suffix or path.exists() else find(file),)
     if fixed and catalogue:

@@ -101,8 +101,7 @@ def _contents(
     if catalogue:
         watch.phase("exploring the catalogue", 1)
     explored = groups() if catalogue else []
-    answers = [survey.ask(f"framework:{name}") for name in ("torch", "jax")] if device != "cpu" else []
-    devices = [one for answer in answers for one in answer.get("devices", []) if one["platform"] != "cpu"]
+    devices = survey.other_devices() if device != "cpu" else []
     found = {str(one["name"]): str(one["value"]) for one in variables() if one["value"] is not None}
     return Contents(
         measured,

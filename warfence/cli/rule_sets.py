@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from warfence.core.attention import KINDS, make_attention
+from warfence.core.attention import attention_names, make_attention
 from warfence.core.errors import InputError
 from warfence.core.forwards import FencePlan
 from warfence.core.modes import ForwardMode, WarReadDonePolicy
@@ -111,7 +111,7 @@ def rule_set(name: str) -> tuple[Rule, ...]:
 
 def launch_cases(prefill: bool = False) -> list[LaunchCase]:
     """Every mode, attention kind and algorithm, with a marker and without, as far as such a launch happens."""
-    every = itertools.product(ForwardMode, KINDS, map(get, names()), (True, False))
+    every = itertools.product(ForwardMode, attention_names(), map(get, names()), (True, False))
     return [case for case in (LaunchCase(*one, prefill) for one in every) if case.happens]
 
 

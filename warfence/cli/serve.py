@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from warfence import backends
 from warfence.cli import options as given
 from warfence.cli.exits import CheckFailed, Interrupted
 from warfence.cli.output import print_json, prose, say, screens
@@ -39,7 +40,7 @@ def serve(
     top_p: given.TopP = 1.0,
     seed: given.Seed = 0,
     model: given.ModelDirectory = None,
-    backend: given.BackendName = "torch",
+    backend: given.BackendName = None,
     device: given.Device = "cpu",
     tables: given.Tables = None,
     fence: given.Fence = "fine",
@@ -64,7 +65,8 @@ def serve(
     --spec changes how many tokens a step brings and which launch reads the tables last, and no token.
     """
     options = ServeOptions(
-        backend=backend, device=device, tables=tables, fence=fence, allow_hazard=allow_hazard, attention=attention,
+        backend=backend or backends.installed()[0],
+        device=device, tables=tables, fence=fence, allow_hazard=allow_hazard, attention=attention,
         serial=serial, rows=rows, slots=slots, mixed=mixed, idle=idle, spec=spec, draft=draft, block=block,
         model=model, prompts=prompts, trace=trace, speed=speed, limit=limit, max_new_tokens=max_new_tokens,
         temperature=temperature, top_p=top_p, seed=seed, out=out,

@@ -7,7 +7,6 @@ one JSON document as its last line.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -16,7 +15,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from warfence.backends import load
+from warfence import backends
+from warfence.cli import packages
 from warfence.core.errors import WarfenceError
 
 TIMEOUT_SECONDS = 180  # the first import of a framework from a cold disk takes most of a minute
@@ -27,12 +27,14 @@ Answer = dict[str, Any]
 def ask(subject: str, timeout: float = TIMEOUT_SECONDS) -> Answer:
     """The child's answer, or {"error": why there is none}.
 
-    `subject` is `framework:torch`, `framework:jax`, or `backend:NAME` with a name that `warfence.backends.load` takes.
+    `subject` is `framework:NAME` or `backend:NAME`, with a name that `warfence.backends.load` takes: the devices that the
+    framework of that backend sees, or what the backend says of itself.
     """
     environ = dict(os.environ)
     root = str(Path(__file__).resolve().parents[2])
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, os.getcwd(), environ.get("PYTHONPATH"))))
-    environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # looking must not take the GPU's memory
+    for one in packages.frameworks().values():
+        environ.update(one.environment)  # looking must not take the GPU's memory
     command = [sys.executable, "-m", "warfence.cli.survey", subject]
     try:
         done = subprocess.run(
@@ -48,6 +50,12 @@ def ask(subject: str, timeout: float = TIMEOUT_SECONDS) -> Answer:
     return {"error": f"exit status {done.returncode}: {said[-1] if said else 'it said nothing'}"}
 
 
+def other_devices() -> list[dict[str, Any]]:
+    """All devices other than the CPU that the installed frameworks see."""
+    asked = [ask(f"framework:{name}") for name in packages.frameworks() if name not in backends.missing()]
+    return [device for one in asked for device in one.get("devices", ()) if device["platform"] != "cpu"]
+
+
 def answer(subject: str) -> Answer:
     """What the child says about `subject`. Every exception becomes an answer: a diagnosis has no traceback."""
     kind, _, name = subject.partition(":")
@@ -60,24 +68,16 @@ def answer(subject: str) -> Answer:
 
 
 def _framework(name: str) -> Answer:
-    framework: Any = importlib.import_module(name)
-    found = _torch_devices(framework) if name == "torch" else _jax_devices(framework)
+    one = backends.package(name)
+    if one.framework is None:
+        return {"error": None, "devices": []}
+    backends.check_installed(one)
+    found = backends.resolve(one, one.framework.devices)()
     return {"error": None, "devices": [{"framework": name, "platform": where, "name": what} for where, what in found]}
 
 
-def _torch_devices(torch: Any) -> list[tuple[str, str]]:
-    gpus = [("cuda", torch.cuda.get_device_name(index)) for index in range(torch.cuda.device_count())]
-    return [("cpu", f"{torch.get_num_threads()} threads"), *gpus]
-
-
-def _jax_devices(jax: Any) -> list[tuple[str, str]]:
-    """The CPU client's devices, then the default client's: the CPU client is always there and may hold the tables."""
-    found = [("cpu", device.device_kind) for device in jax.devices("cpu")]
-    return found + [(device.platform, device.device_kind) for device in jax.devices() if device.platform != "cpu"]
-
-
 def _backend(name: str) -> Answer:
-    backend = load(name)()
+    backend = backends.load(name)()
     try:
         said = backend.capabilities
         capabilities = {field.name: getattr(said, field.name) for field in fields(said) if field.name != "reasons"}

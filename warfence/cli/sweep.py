@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from warfence.cli import options as given
+from warfence.cli import words
 from warfence.cli.exits import CheckFailed, Interrupted
 from warfence.cli.output import print_json, print_table, say, screens
 from warfence.cli.trace import check_file
 from warfence.core.errors import InputError
 from warfence.parity.selection import choose
-from warfence.races.replay.registry import DEVICES, PACKAGES
+from warfence.races.replay.registry import devices, replaying
 from warfence.races.scenarios.program import VERDICTS
 from warfence.races.sweep.families import FAMILIES
 from warfence.races.sweep.plan import Chunk, Plan
@@ -37,7 +38,7 @@ def sweep(
     ] = None,
     backend: Annotated[
         list[str] | None,
-        typer.Option(help="Whose lanes judge, too: torch, jax or none; may be repeated.", show_default="none"),
+        typer.Option(help=f"Whose lanes judge, too: none, {words.REPLAYING}", show_default="none"),
     ] = None,
     device: given.Devices = "cpu",
     steps: Annotated[
@@ -144,8 +145,10 @@ def _families(names: list[str]) -> tuple[str, ...]:
 
 def _backends(names: list[str], device: str) -> tuple[str, ...]:
     """In one order. InputError: no such backend or device, or `none` together with a backend."""
-    choose("device", [device], DEVICES)
-    chosen = choose("backend", names, (*PACKAGES, NONE))
+    choose("device", [device], devices())
+    dotted = tuple(dict.fromkeys(name for name in names if ":" in name))
+    known = choose("backend", [name for name in names if name not in dotted], (*replaying(), NONE))
+    chosen = (*known, *dotted)
     if NONE in chosen and len(chosen) > 1:
         raise InputError(f"--backend none is for no lanes at all, and {', '.join(chosen)} are given; leave one out")
-    return tuple(name for name in PACKAGES if name in chosen)
+    return (*(name for name in replaying() if name in known), *dotted)

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from warfence.backends import UNGUARDED
+from warfence import backends
 from warfence.cli import options as given
+from warfence.cli import words
 from warfence.cli.exits import CheckFailed
 from warfence.cli.output import print_json, print_table, prose, say, screens
 from warfence.core.errors import InputError
@@ -28,19 +29,19 @@ DEFAULT_OUT = Path("trace.json")
 
 
 def trace(
-    backend: Annotated[list[str] | None, given.several_backends("torch, jax, strict (virtual time)", "torch")] = None,
+    backend: Annotated[list[str] | None, given.several_backends(words.FIRST)] = None,
     device: given.Devices = "cpu",
     fence: Annotated[str, typer.Option(help="fine, coarse, self or off; off holds nothing back.")] = "fine",
     attention: given.OneAttention = "captured",
     spec: given.Algorithm = "none",
     tables: Annotated[
-        str | None, typer.Option(help="jax: donated or aliased.", show_default="donated; aliased without a fence")
+        str | None, typer.Option(help="donated or aliased, if there are both.", show_default="donated; aliased without a fence")
     ] = None,
     steps: Annotated[int, typer.Option(help="Decoding steps to keep.", min=1, max=1000)] = 2,
     out: Annotated[Path, typer.Option(help="Trace Event JSON: open it in ui.perfetto.dev or chrome://tracing.")] = DEFAULT_OUT,
     svg: Annotated[Path | None, typer.Option(help="The first of the steps as a picture.")] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="torch alone: run under torch.profiler, and lay the timeline over its trace.")
+        bool, typer.Option("--profile", help="Run under the profiler of the one backend, and lay the timeline over its trace.")
     ] = False,
     as_json: given.AsJson = False,
 ) -> None:  # fmt: skip
@@ -48,7 +49,7 @@ def trace(
 
     Several backends come one above the other, with the boundary of their first step at the same place.
     """
-    names = list(dict.fromkeys(backend or ["torch"]))
+    names = list(dict.fromkeys(backend or backends.installed()[:1]))
     if profile and len(names) > 1:
         raise InputError("--profile lays one timeline over one profile; give one --backend")
     for option, path in (("--out", out), ("--svg", svg)):
@@ -76,7 +77,7 @@ def check_file(option: str, path: Path | None) -> None:
 
 
 def write_timelines(option: str, path: Path, *timelines: Timeline, profile: Path | None = None) -> None:
-    """Write Trace Event JSON; over the torch profile, where there is one."""
+    """Write Trace Event JSON; over the profile, where there is one."""
     document = overlay(timelines[0], profile) if profile is not None else trace_events(*timelines)
     try:
         path.write_text(json.dumps(document) + "\n", encoding="utf-8")
@@ -88,7 +89,7 @@ def _traced(
     name: str, device: str, fence: str, attention: str, spec: str, tables: str | None, steps: int, profile: Path | None
 ) -> Timeline:
     if tables is None and fence == "off":
-        tables = UNGUARDED.get(name, {}).get("tables")  # what the runtime guards it would refuse
+        tables = backends.package(name).unguarded.get("tables")  # what the runtime guards it would refuse
     options = ServeOptions(
         backend=name, device=device, fence=fence, allow_hazard=True, attention=attention, spec=spec, tables=tables
     )

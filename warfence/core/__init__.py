@@ -5,7 +5,15 @@ In this order: `modes` (the words), `program` (what a forward reads), `attention
 `scheduler` (the loop).
 """
 
-from warfence.core.attention import AttentionBackend, Child, MetadataPlace, make_attention
+from warfence.core.attention import (
+    AttentionBackend,
+    AttentionKind,
+    Child,
+    MetadataPlace,
+    attention_names,
+    make_attention,
+    register_attention,
+)
 from warfence.core.backend import (
     FORWARD,
     PLAN,
@@ -42,6 +50,7 @@ __all__ = [
     "START",
     "ArraySpec",
     "AttentionBackend",
+    "AttentionKind",
     "Backend",
     "BarrierCounts",
     "Batch",
@@ -89,8 +98,10 @@ __all__ = [
     "WarReadDonePolicy",
     "WarfenceError",
     "Work",
+    "attention_names",
     "decide",
     "is_early",
     "make_attention",
     "pack",
+    "register_attention",
 ]

@@ -4,6 +4,8 @@ A model has full layers and sliding layers; each kind of layer is served by a ch
 the batch is loaded (`snapshot`), at the head of the captured forward (`captured`), or looks the live table up before
 each layer (`live`). A composite answers with the latest of the children that the model uses (law 9; public source:
 sglang #34982).
+
+A package brings a kind of its own with an entry point of the group `warfence.attention_kinds` that gives an `AttentionKind`.
 """
 
 from __future__ import annotations
@@ -11,9 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from importlib.metadata import entry_points
 
 from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode, SharedReadEnds
+from warfence.core.plugins import load_entry
+
+GROUP = "warfence.attention_kinds"
 
 
 class MetadataPlace(Enum):
@@ -86,22 +92,50 @@ class AttentionBackend:
         return "page_table"
 
 
-_KINDS: dict[str, tuple[Child, Child, bool]] = {
-    "snapshot": (SNAPSHOT, SNAPSHOT, False),
-    "captured": (CAPTURED, CAPTURED, False),
-    "live": (SNAPSHOT, LIVE, False),
-    "unknown": (SNAPSHOT, UNKNOWN, False),
-    "composite": (SNAPSHOT, CAPTURED, False),
-    "segmented": (CAPTURED, CAPTURED, True),  # the last read is in the first segment
-    "rereading": (SNAPSHOT, REREADING, True),  # every segment with a sliding layer reads the live map again
+@dataclass(frozen=True, slots=True)
+class AttentionKind:
+    """A way to serve the attention of any model: what full layers and what sliding layers get. See `AttentionBackend`."""
+
+    name: str
+    full: Child
+    sliding: Child
+    segmented: bool = False
+
+
+_REGISTRY: dict[str, AttentionKind] = {
+    kind.name: kind
+    for kind in (
+        AttentionKind("snapshot", SNAPSHOT, SNAPSHOT),
+        AttentionKind("captured", CAPTURED, CAPTURED),
+        AttentionKind("live", SNAPSHOT, LIVE),
+        AttentionKind("unknown", SNAPSHOT, UNKNOWN),
+        AttentionKind("composite", SNAPSHOT, CAPTURED),
+        AttentionKind("segmented", CAPTURED, CAPTURED, segmented=True),  # the last read is in the first segment
+        AttentionKind("rereading", SNAPSHOT, REREADING, segmented=True),  # each segment that slides reads the map again
+    )
 }
 
-KINDS = tuple(_KINDS)
+
+def register_attention(kind: AttentionKind) -> None:
+    """Add a kind for this process. A second one of the same name is refused with InputError."""
+    if kind.name in attention_names():
+        raise InputError(f"attention kind '{kind.name}' is registered already; choose another name")
+    _REGISTRY[kind.name] = kind
+
+
+def attention_names() -> tuple[str, ...]:
+    """All that `make_attention` knows: the built-in ones first, those of installed packages last. Loads none of them."""
+    return tuple(dict.fromkeys((*_REGISTRY, *(entry.name for entry in entry_points(group=GROUP)))))
 
 
 def make_attention(name: str, sliding_layers: tuple[int, ...]) -> AttentionBackend:
-    """The attention backend of that name; InputError with the known names otherwise."""
-    if name not in _KINDS:
-        raise InputError(f"unknown attention backend '{name}'; choose one of: {', '.join(_KINDS)}")
-    full, sliding, segmented = _KINDS[name]
-    return AttentionBackend(name, full, sliding, sliding_layers, segmented)
+    """The attention of that kind, of a model whose layers of these indices slide.
+
+    InputError with the known names, or where the package that brings the kind cannot be loaded.
+    """
+    kind = _REGISTRY.get(name) or next(
+        (load_entry(entry, AttentionKind) for entry in entry_points(group=GROUP) if entry.name == name), None
+    )
+    if kind is None:
+        raise InputError(f"unknown attention backend '{name}'; choose one of: {', '.join(attention_names())}")
+    return AttentionBackend(name, kind.full, kind.sliding, sliding_layers, kind.segmented)

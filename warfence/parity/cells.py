@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warfence.core.attention import KINDS
+from warfence.core.attention import attention_names, make_attention
 from warfence.core.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
 from warfence.core.program import ForwardProgram
 from warfence.parity.probe import END
@@ -15,15 +15,14 @@ from warfence.serve.spec import get, names
 FINE, COARSE, DONATION = "fine", "coarse", "donation"
 FENCES = {FINE: FenceMode.FINE, COARSE: FenceMode.COARSE, DONATION: FenceMode.OFF}
 BATCHES = (1, 3)
-SEGMENTED = ("segmented", "rereading")  # attention backends whose forwards are broken
-TELLING = ("snapshot", "captured", "live", *SEGMENTED)
+TOLD = ("unknown", "composite")  # attention kinds that were told apart by the modes before the narrow ones
 
 
 @dataclass(frozen=True, slots=True)
 class ModeCase:
     """A forward mode with the prefill switch, whether a prefix lies in the cache already, and the speculative algorithm.
 
-    narrow: probed with one batch size and the telling attention backends: the others were told apart by the modes before.
+    narrow: probed with one batch size and without the attention kinds in TOLD. Those of plug-ins are probed everywhere.
     """
 
     name: str
@@ -87,10 +86,12 @@ class Cell:
 
 def matrix(modes: tuple[str, ...] = (), attentions: tuple[str, ...] = ()) -> Iterator[Cell]:
     """All cells, of these modes and attention backends only where any are named."""
-    for mode, attention, marker, batch, fence in itertools.product(mode_cases(), KINDS, (True, False), BATCHES, FENCES):
-        if batch != BATCHES[0] and (mode.narrow or attention in SEGMENTED):
+    for mode, attention, marker, batch, fence in itertools.product(
+        mode_cases(), attention_names(), (True, False), BATCHES, FENCES
+    ):
+        if batch != BATCHES[0] and (mode.narrow or make_attention(attention, ()).segmented):
             continue
-        if mode.narrow and attention not in TELLING:
+        if mode.narrow and attention in TOLD:
             continue
         speculates = mode.mode in (ForwardMode.TARGET_VERIFY, ForwardMode.DRAFT_EXTEND)
         by_value = mode.mode.value in modes and (mode.spec == "none" or speculates)

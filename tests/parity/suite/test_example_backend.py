@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,12 +10,40 @@ from pathlib import Path
 
 import pytest
 
+from warfence.cli import main
+
 ROOT = Path(__file__).resolve().parents[3]
-TARGET = "examples.threads_backend:ThreadsBackend"
+TARGET = "examples.threads_package:PACKAGE"
 
 
 def test_it_is_short() -> None:
     assert len((ROOT / "examples" / "threads_backend.py").read_text().splitlines()) < 150
+
+
+@pytest.mark.parametrize(("name", "shown"), [("no-fence", "bad"), ("in-graph", "ok"), ("wait-cycle", "cycle")])
+def test_it_takes_part_in_replay(
+    name: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["replay", name, "--backend", TARGET, "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert (result["machine"], result["verdict"]) == ("threads/cpu", shown)
+
+
+def test_its_class_alone_says_nothing_of_replay(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["replay", "no-fence", "--backend", "examples.threads_backend:ThreadsBackend"]) == 2
+    assert "does not say how it replays scenarios; choose one of: torch, jax; or give" in capsys.readouterr().err
+
+
+def test_its_lanes_judge_a_sweep(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    few = ["--family", "fence", "--limit", "20", "--workers", "1"]
+    assert main(["sweep", "--backend", TARGET, *few, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["families"]["fence"]["judged"]["lanes of threads/cpu"] == 20
 
 
 @pytest.mark.slow

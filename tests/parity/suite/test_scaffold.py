@@ -15,13 +15,17 @@ from types import ModuleType
 
 import pytest
 
+from warfence import backends
 from warfence.cli import main
 from warfence.core.backend import Backend, Forward, Lane, Outputs, SharedTables
 from warfence.parity.scaffold import package
 from warfence.parity.scaffold.unwritten import NotWritten, still_to_write, unwritten
 
 ROOT = Path(__file__).resolve().parents[3]
-FILES = ["README.md", "pyproject.toml", "tests/test_parity.py", "zeta_two/__init__.py", "zeta_two/backend.py"]
+FILES = [
+    "README.md", "pyproject.toml", "tests/test_parity.py", "zeta_two/__init__.py", "zeta_two/backend.py",
+    "zeta_two/package.py",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -53,8 +57,14 @@ def test_the_package_lies_there_whole(capsys: pytest.CaptureFixture[str], made: 
     assert sorted(told[:-1]) == sorted(str(made / file) for file in FILES)
     assert told[-1] == f"Next: cd {made} && warfence backends check zeta_two.backend:ZetaTwoBackend"
     points = tomllib.loads((made / "pyproject.toml").read_text())["project"]["entry-points"]
-    assert points == {"warfence.backends": {"zeta_two": "zeta_two.backend:ZetaTwoBackend"}}
+    assert points == {"warfence.backends": {"zeta_two": "zeta_two.package:PACKAGE"}}
     assert not any("{{" in (made / file).read_text() for file in FILES)
+
+
+def test_its_entry_point_says_what_it_is(module: ModuleType) -> None:
+    one = backends.package("zeta_two.package:PACKAGE")
+    assert (one.name, one.devices) == ("zeta_two", ("cpu",))
+    assert backends.load("zeta_two.package:PACKAGE") is module.ZetaTwoBackend
 
 
 def test_every_method_of_the_interface_is_there_with_its_signature(module: ModuleType) -> None:

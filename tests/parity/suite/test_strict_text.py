@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from warfence.backends import available, load
-from warfence.core.attention import KINDS
+from warfence.core.attention import attention_names
 from warfence.core.modes import FenceMode
 from warfence.core.program import ForwardProgram
 from warfence.core.runner import Runner
@@ -30,7 +30,7 @@ def test_it_is_known_but_not_offered() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("adversary", ["war", "raw"])
-@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("attention", attention_names())
 def test_the_right_fence_is_right_whatever_the_order(small: SmallModel, attention: str, adversary: str) -> None:
     backend = StrictBackend(adversary=adversary)
     with make_engine(small, backend, attention=attention) as engine:
@@ -41,7 +41,7 @@ def test_the_right_fence_is_right_whatever_the_order(small: SmallModel, attentio
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attention", KINDS)
+@pytest.mark.parametrize("attention", attention_names())
 def test_without_a_fence_the_text_is_wrong_in_the_same_way_every_time(small: SmallModel, attention: str) -> None:
     digests, logs = [], []
     for _ in range(2):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from functools import partial
 
-pytest.importorskip("torch")
+import numpy as np
+import pytest
 
 from warfence.core.errors import FenceError, InputError
 from warfence.races.replay import driver
+from warfence.races.replay.host_cells import CellMachines, Library
 from warfence.races.replay.host_machine import HostMachine
 from warfence.races.replay.machine import Machine
 from warfence.races.replay.registry import machines
@@ -15,13 +17,15 @@ from warfence.races.replay.verdicts import replay, replay_fixed
 from warfence.races.scenarios.library import find
 from warfence.races.scenarios.operations import Memories
 from warfence.races.scenarios.trace import Trace
-from warfence_torch.tools.replay.host import HostMachines
+
+NUMPY = CellMachines("numpy", Library(partial(np.zeros, dtype=np.int32)))
 
 
-class Spoilt(HostMachines):
+class Spoilt(CellMachines):
     """Machines with some methods replaced."""
 
     def __init__(self, **methods: object) -> None:
+        super().__init__("spoilt", NUMPY.library)
         self._methods = methods
 
     def make(self, trace: Trace, memories: Memories) -> Machine:
@@ -47,7 +51,7 @@ def test_a_machine_that_waits_for_too_much_is_found(monkeypatch: pytest.MonkeyPa
         launch(self, lane, executables)
 
     monkeypatch.setattr(HostMachine, "launch", behind_all)
-    replayed = replay(find("no-fence"), HostMachines())
+    replayed = replay(find("no-fence"), NUMPY)
     assert (replayed.verdict, replayed.agrees) == ("held", False)
 
 
@@ -68,17 +72,22 @@ def test_the_watchdog_ends_a_run_that_never_comes_to_rest(monkeypatch: pytest.Mo
 
 def test_what_is_not_wrong_has_no_fixed_twin() -> None:
     with pytest.raises(InputError, match="scenario 'coarse' has no fixed twin; --fixed is for one that is wrong"):
-        replay_fixed(find("coarse"), HostMachines())
+        replay_fixed(find("coarse"), NUMPY)
 
 
 def test_unknown_backends_and_devices_are_refused() -> None:
-    with pytest.raises(InputError, match="no backend 'numpy' replays scenarios; choose one of: torch, jax"):
+    with pytest.raises(InputError, match="unknown backend 'numpy'; known: torch, jax"):
         machines("numpy", "cpu")
-    with pytest.raises(InputError, match="unknown device 'tpu'; choose one of: cpu, cuda"):
+    with pytest.raises(InputError, match="backend 'torch' replays scenarios on cpu, cuda, not on 'tpu'"):
         machines("torch", "tpu")
+    with pytest.raises(
+        InputError, match="'strict' does not say how it replays scenarios; choose one of: torch, jax; or"
+    ):
+        machines("strict", "cpu")
 
 
 def test_without_a_device_cuda_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(InputError, match="no CUDA device here"):
         machines("torch", "cuda")

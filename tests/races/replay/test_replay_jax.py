@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip("jax")
 
 from warfence.core.errors import InputError
+from warfence.races.replay.registry import machines
 from warfence.races.replay.verdicts import replay
 from warfence.races.scenarios.library import find
-from warfence_jax.tools.replay import machines
 from warfence_jax.tools.replay.cpu import JaxMachines
 
 pytestmark = pytest.mark.slow
@@ -62,9 +62,9 @@ def test_blocks_of_the_allocator_cannot_be_expressed() -> None:
 
 
 def test_both_kinds_of_tables_are_replayed_on_the_cpu() -> None:
-    assert [one.name for one in machines("cpu")] == ["jax/cpu/aliased", "jax/cpu/donated"]
+    assert [one.name for one in machines("jax", "cpu")] == ["jax/cpu/aliased", "jax/cpu/donated"]
 
 
 def test_there_is_no_replay_on_a_gpu() -> None:
-    with pytest.raises(InputError, match="on the CPU client, not on 'cuda'; choose --device cpu"):
-        machines("cuda")
+    with pytest.raises(InputError, match="backend 'jax' replays scenarios on cpu, not on 'cuda'"):
+        machines("jax", "cuda")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from warfence import backends
 from warfence.cli import main
 from warfence.serve.jobs import demo, divergence
 from warfence.serve.jobs.options import ServeOptions
@@ -25,7 +26,7 @@ def small(tiny: Path, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    monkeypatch.setattr(demo, "find_spec", lambda name: object() if name in names else None)
+    monkeypatch.setattr(backends, "find_spec", lambda name: object() if name in names else None)
 
 
 @pytest.mark.slow

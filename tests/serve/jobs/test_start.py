@@ -30,8 +30,8 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_name_tells_what_is_here_and_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "available", lambda: dict(backends.BUILT_IN))
-    monkeypatch.setattr(start, "find_spec", lambda name: None if name == "jax" else object())
+    monkeypatch.setattr(backends, "entry_points", lambda group: [])
+    monkeypatch.setattr(backends, "find_spec", lambda name: None if name == "jax" else object())
     message = (
         r"unknown backend 'tensor'; installed here: torch; not installed: jax \(pip install 'warfence\[jax\]'\);"
         r" or give a dotted path 'pkg.mod:attr'"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.serve.spec.oracle import Oracle
-from warfence.core.attention import KINDS
+from warfence.core.attention import attention_names
 from warfence.core.modes import FenceMode
 from warfence.parity.small import SIZES, SmallModel, first_difference, make_engine, serve, workload
 from warfence.parity.strict.backend import StrictBackend
@@ -63,7 +63,7 @@ def test_the_text_is_that_of_plain_decoding_behind_every_fence_and_not_without_o
     assert not any(twin.barriers.values())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", attention_names())
 @pytest.mark.parametrize("spec", SPECS)
 def test_with_every_kind_of_attention(small: SmallModel, spec: str, kind: str) -> None:
     with engine(small, spec, attention=kind) as made:

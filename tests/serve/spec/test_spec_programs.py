@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.parity.suite.paged import BLOCK, LAYERS, random_draft
-from warfence.core.attention import KINDS, AttentionBackend, MetadataPlace, make_attention
+from warfence.core.attention import AttentionBackend, MetadataPlace, attention_names, make_attention
 from warfence.core.batch import BatchLayout
 from warfence.core.forwards import FencePlan
 from warfence.core.modes import ForwardMode, Region, SharedReadEnds, WarReadDonePolicy
@@ -60,7 +60,7 @@ def cases() -> list[tuple[str, ForwardMode]]:
 CASES = pytest.mark.parametrize(("spec", "mode"), cases(), ids=lambda part: getattr(part, "value", part))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", attention_names())
 @pytest.mark.parametrize("sliding", SLIDING)
 @pytest.mark.parametrize("spec", SPECS)
 def test_no_shared_read_of_a_late_program_depends_on_a_length(spec: str, sliding: str, kind: str) -> None:
@@ -82,7 +82,7 @@ def test_a_plain_program_does_depend_on_lengths_and_reads_only_what_it_needs() -
 
 
 @CASES
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", attention_names())
 def test_a_program_breaks_only_where_attention_is_segmented_behind_every_layer_but_the_last(
     spec: str, mode: ForwardMode, kind: str
 ) -> None:
@@ -100,7 +100,7 @@ def test_a_program_breaks_only_where_attention_is_segmented_behind_every_layer_b
 
 @CASES
 @pytest.mark.parametrize("sliding", SLIDING)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", attention_names())
 def test_the_last_read_is_where_the_attention_backend_declares_it(
     spec: str, mode: ForwardMode, kind: str, sliding: str
 ) -> None:
@@ -124,7 +124,7 @@ def test_the_last_read_is_where_the_attention_backend_declares_it(
 
 
 @CASES
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", attention_names())
 def test_no_ticket_of_a_steps_owner_is_recorded_before_its_last_read(spec: str, mode: ForwardMode, kind: str) -> None:
     """For every marker and both positions of the switch, by what the program itself reads."""
     made, algorithm = program(spec, mode, kind), get(spec)
@@ -146,7 +146,7 @@ def test_no_ticket_of_a_steps_owner_is_recorded_before_its_last_read(spec: str, 
             assert boundary.region <= Region.REPLAY
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", attention_names())
 def test_ngram_looks_up_again_only_where_a_verify_may_follow_that_uses_it(kind: str) -> None:
     reading = {mode: [s.name for s in program("ngram", mode, kind).readers() if s.region is Region.TAIL] for mode in LAYOUTS
                if mode is not DRAFT_EXTEND}  # fmt: skip
@@ -155,7 +155,7 @@ def test_ngram_looks_up_again_only_where_a_verify_may_follow_that_uses_it(kind: 
     assert tail == ["commit", "ngram_page_table", "ngram_lookup", "keep_drafts"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", attention_names())
 def test_the_drafts_own_launch_reads_the_page_table_once_more_and_nothing_else(kind: str) -> None:
     made = program("eagle", DRAFT_EXTEND, kind)
     assert [s.name for s in made.stages] == [

@@ -27,7 +27,7 @@ def run(
 ) -> Timeline:  # fmt: skip
     """The workload of the small model, or its first requests. Its tokens are those of the numpy reference, but without a
     fence."""
-    if name in backends.INSTALL:
+    if backends.package(name).framework:
         pytest.importorskip(name)
     backend, small = Traced(backends.load(name)(device=device)), model()
     with make_engine(small, backend, spec, attention="captured", rows=2, extend_rows=1) as engine:

@@ -83,13 +83,17 @@ def test_processes_and_flows_are_kept_apart(trace: Trace, tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_laid_over(trace: Trace, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a timeline in virtual time lies over no profile; trace torch or jax"):
+    with pytest.raises(
+        InputError, match="a timeline in virtual time lies over no profile; trace a backend with a clock"
+    ):
         overlay(trace("strict"), tmp_path / "profile.json")
     timeline = _at(trace("strict"), 0)
-    with pytest.raises(InputError, match=r"cannot be read as a trace of torch\.profiler"):
+    with pytest.raises(InputError, match=r"cannot be read as a profile"):
         overlay(timeline, tmp_path / "missing.json")
     (tmp_path / "other.json").write_text("{}")
-    with pytest.raises(InputError, match=r"is no trace of torch\.profiler: it has no 'baseTimeNanoseconds'"):
+    with pytest.raises(
+        InputError, match=r"is no profile that a timeline can lie over: it has no 'baseTimeNanoseconds'"
+    ):
         overlay(timeline, tmp_path / "other.json")
 
 

@@ -127,7 +127,5 @@ def test_a_backend_that_tells_no_times_is_refused() -> None:
     class Silent:
         name, device = "silent", "cpu"
 
-    with pytest.raises(
-        InputError, match=r"backend 'silent' cannot tell .* time_stages\(\).* trace torch, jax or strict"
-    ):
+    with pytest.raises(InputError, match=r"backend 'silent' cannot tell .* time_stages\(\).* trace one that has it"):
         Traced(Silent())  # type: ignore[arg-type]

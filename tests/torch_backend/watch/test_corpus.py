@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("torch")
 
+from warfence.races.replay.host_cells import NO_BLOCKS, NO_DONATION
 from warfence.races.replay.judged import AWAITS, ENDLESS, STALE, THREADS, Judged, judge, judge_all, recall_and_precision
 from warfence.races.scenarios.library import catalogue, find
-from warfence_torch.tools.replay.host import NO_BLOCKS, NO_DONATION
 from warfence_torch.tools.replay.watched import WatchPlayer
 
 

@@ -31,7 +31,7 @@ LAWS: tuple[Law, ...] = (
     Law(
         "5-after-its-launch",
         "An in-graph ticket is handed over only after its own launch was issued.",
-        "CUDA: a wait takes the event's state at the time of the call", tickets.in_graph_tickets_come_after_their_launch,
+        "device events: a wait takes the event's state at the time of the call", tickets.in_graph_tickets_come_after_their_launch,
         (GATES, MARKERS),
     ),
     Law(

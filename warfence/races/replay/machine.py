@@ -80,7 +80,8 @@ class Lanes(Protocol):
     gates: of all accesses.
     """
 
-    gates: Gates
+    @property
+    def gates(self) -> Gates: ...
 
     def launch(self, lane: str, executables: Sequence[Sequence[Part]]) -> None:
         """Enqueue accesses and records, in order. Raises what the runtime says to a call that it refuses."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
-from warfence import __version__
+from warfence import __version__, backends
 from warfence.races.scenarios.program import VERDICTS, Scenario
 from warfence.races.scenarios.text import text
 from warfence.races.sweep.families import FAMILIES
@@ -61,9 +60,12 @@ def document(plan: Plan, judged: Sequence[Judged], programs: Sequence[Scenario],
             "failures": sum(len(one.failures) for one in of),
             "worker_seconds": round(sum(one.seconds for one in of), 3),
         }
+    versions = {"warfence": __version__, "python": python_version()}
+    for name in plan.backends:
+        versions |= backends.versions(backends.package(name))
     return {
         "options": asdict(plan),
-        "versions": {"warfence": __version__, "python": python_version(), **{b: version(b) for b in plan.backends}},
+        "versions": versions,
         "cases": sum(one.cases for one in judged),
         "failures": len(found),
         "seconds": round(seconds, 3),

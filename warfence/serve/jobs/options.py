@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from warfence.backends import BUILT_IN
+from warfence import backends
 from warfence.core.attention import make_attention
 from warfence.core.errors import InputError
 from warfence.core.modes import FenceMode
@@ -16,7 +16,6 @@ from warfence.serve.jobs.workload import at_least
 from warfence.serve.sampling import SamplingParams
 from warfence.serve.spec import NO_SPEC, get
 
-DEVICES = ("cpu", "cuda")
 TABLES = ("donated", "aliased")
 FENCES = tuple(mode.value for mode in FenceMode)
 DEFAULT_TABLES = "donated"
@@ -30,7 +29,7 @@ NO_FENCE = (
 class ServeOptions:
     """The options of `warfence serve`; None where the user gave none and something else decides."""
 
-    backend: str = "torch"
+    backend: str = field(default_factory=lambda: backends.installed()[0])
     device: str = "cpu"
     tables: str | None = None
     fence: str = FenceMode.FINE.value
@@ -66,8 +65,9 @@ class ServeOptions:
         """InputError, with the remedy, for the first thing that cannot be meant. Reads no file, but looks for --out."""
         _choice("--fence", self.fence, FENCES)
         make_attention(self.attention, ())
-        if ":" not in self.backend and self.backend in BUILT_IN:  # a backend of somebody else may have other devices
-            _choice("--device", self.device, DEVICES)
+        named = backends.available().get(self.backend)
+        if named is not None and named.devices:  # a backend may leave it to its factory to say what there is
+            _choice("--device", self.device, named.devices)
         if self.tables is not None:
             _choice("--tables", self.tables, TABLES)
         counts = {

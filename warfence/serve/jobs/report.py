@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from math import prod
 from typing import Any
 
-from warfence import __version__
+from warfence import __version__, backends
 from warfence.core.backend import ArraySpec
 from warfence.core.modes import FenceMode, ForwardMode, WarReadDonePolicy
 from warfence.serve.engine import Summary, tokens_sha256
@@ -17,8 +16,6 @@ from warfence.serve.jobs.job import Job
 from warfence.serve.jobs.session import Outcome
 from warfence.serve.model.program import state_specs, table_specs
 from warfence.serve.planner import Limits
-
-FRAMEWORKS = ("numpy", "torch", "jax", "jaxlib")
 
 
 def run_report(job: Job, outcome: Outcome) -> dict[str, Any]:
@@ -121,14 +118,10 @@ def _limits(limits: Limits) -> dict[str, int | None]:
 def versions() -> dict[str, str]:
     """Versions of what took part in this process: warfence, Python, and each framework that was imported."""
     python = ".".join(str(number) for number in sys.version_info[:3])
-    return {"warfence": __version__, "python": python} | {n: _version(n) for n in FRAMEWORKS if n in sys.modules}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
+    found = {"numpy": backends.version_of("numpy")}
+    for one in backends.available().values():
+        found |= backends.versions(one)
+    return {"warfence": __version__, "python": python} | {name: v for name, v in found.items() if name in sys.modules}
 
 
 def _size(specs: Mapping[str, ArraySpec]) -> int:

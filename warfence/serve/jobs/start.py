@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 
 from warfence import backends
 from warfence.core.backend import Backend
@@ -27,8 +25,8 @@ def check_backend(name: str) -> None:
     known = backends.available()
     if name in known or ":" in name:
         return
-    here = [n for n in known if n not in backends.INSTALL or find_spec(n) is not None]
-    absent = [f"{n} ({backends.INSTALL[n]})" for n in known if n not in here]
+    here = [n for n, one in known.items() if backends.is_installed(one)]
+    absent = [f"{n} ({how})" for n, how in backends.missing().items()]
     raise InputError(
         f"unknown backend '{name}'; installed here: {', '.join(here) or 'none'}"
         + (f"; not installed: {', '.join(absent)}" if absent else "")
@@ -38,8 +36,6 @@ def check_backend(name: str) -> None:
 
 def open_backend(name: str, device: str, options: Mapping[str, str]) -> Backend:
     """Start a backend; InputError where it cannot be loaded, lacks the device, or does not know an option."""
-    if ":" in name and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # the console script does not look there, `python -m` does
     factory = backends.load(name)
     try:
         inspect.signature(factory).bind(device=device, **options)

@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 
 from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode
+from warfence.core.plugins import load_entry
 from warfence.serve.spec.algorithm import NO_SPEC, SpecAlgorithm
 from warfence.serve.spec.dflash import dflash
 from warfence.serve.spec.eagle import eagle
@@ -53,16 +54,5 @@ def get(name: str) -> SpecAlgorithm:
         return _REGISTRY[name]
     for entry in entry_points(group=GROUP):
         if entry.name == name:
-            try:
-                found = entry.load()
-            except Exception as cause:  # of a package that is not ours
-                raise InputError(
-                    f"speculative algorithm '{name}' of '{entry.value}' cannot be loaded ({type(cause).__name__}: {cause}); "
-                    f"mend or uninstall that package"
-                ) from cause
-            if not isinstance(found, SpecAlgorithm) or found.name != name:
-                raise InputError(
-                    f"entry point '{name}' of group {GROUP} gives {found!r}; it must give a SpecAlgorithm named '{name}'"
-                )
-            return found
+            return load_entry(entry, SpecAlgorithm)
     raise InputError(f"unknown speculative algorithm '{name}'; known: {', '.join(names())}")

@@ -1,4 +1,4 @@
-"""A timeline laid over a trace of `torch.profiler` of the same run: one file, one clock."""
+"""A timeline laid over what a framework's profiler wrote of the same run, as torch's does: one file, one clock."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from warfence.show.timeline.trace_events import trace_events
 BASE = "baseTimeNanoseconds"  # the time of day, in nanoseconds since the epoch, that the profiler's `ts` count from
 
 
-def overlay(timeline: Timeline, torch_trace: Path) -> dict[str, Any]:
+def overlay(timeline: Timeline, profile: Path) -> dict[str, Any]:
     """The profiler's document with the timeline in it, as a process of its own, above the profiler's.
 
-    torch_trace: what `profile.export_chrome_trace` wrote, also gzipped. Both clocks are the time of day; they agree to some
+    profile: Trace Event JSON that names its clock's zero, such as what `torch.profiler` exports, also
+    gzipped. Both clocks are the time of day; they agree to some
     microseconds on the CPU, and beside a GPU to what the timeline says of its clocks.
     """
     if timeline.unix_ns is None:
-        raise InputError("a timeline in virtual time lies over no profile; trace torch or jax")
-    document = _read(torch_trace)
+        raise InputError("a timeline in virtual time lies over no profile; trace a backend with a clock")
+    document = _read(profile)
     shift = (timeline.unix_ns - int(document[BASE])) / 1e3
     taken = {event["pid"] for event in document["traceEvents"] if isinstance(event.get("pid"), int)}
     pid = next(n for n in range(1, len(taken) + 2) if n not in taken)
@@ -43,9 +44,9 @@ def _read(path: Path) -> dict[str, Any]:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         document = json.loads(raw)
     except (OSError, ValueError) as cause:
-        raise InputError(f"'{path}' cannot be read as a trace of torch.profiler: {cause}") from cause
+        raise InputError(f"'{path}' cannot be read as a profile: {cause}") from cause
     if not isinstance(document, dict) or BASE not in document or "traceEvents" not in document:
         raise InputError(
-            f"'{path}' is no trace of torch.profiler: it has no '{BASE}'; write it by export_chrome_trace()"
+            f"'{path}' is no profile that a timeline can lie over: it has no '{BASE}'; let the profiler export Trace Event JSON"
         )
     return document

@@ -63,8 +63,9 @@ def trace_steps(options: ServeOptions, steps: int, profile: Path | None = None) 
     profile: where a trace of the framework's own profiler of the same run is to go. InputError for options that cannot be
     served, and for a backend that cannot tell when its stages run, or has no profiler.
     """
-    target = backends.REFERENCE.get(options.backend, options.backend)  # nobody serves with it, but it has times
-    options = replace(options, backend=target, rows=ROWS, limit=ROWS, max_new_tokens=steps + SETTLED + BEFORE)
+    if options.backend in backends.REFERENCE:  # nobody serves with it, but it has times
+        options = replace(options, backend=backends.package(options.backend).factory)
+    options = replace(options, rows=ROWS, limit=ROWS, max_new_tokens=steps + SETTLED + BEFORE)
     job = prepare(options)
     # Nothing is held at gates: without a fence a write overtakes a read only where it happens to.
     with traced(job, Watcher(), replace(options.engine(), forced_order=None)) as run:
@@ -83,7 +84,7 @@ def profiled(backend: Backend, profile: Path | None) -> AbstractContextManager[N
     if profile is None:
         return nullcontext()
     if not isinstance(backend, Profiles):
-        raise InputError(f"backend '{backend.name}' has no profiler of its own; --profile is for torch")
+        raise InputError(f"backend '{backend.name}' has no profiler of its own; leave --profile out")
     return backend.profiled(profile)
 
 

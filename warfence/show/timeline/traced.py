@@ -56,7 +56,7 @@ class Tracer:
         if not isinstance(inner, TimesStages):
             raise InputError(
                 f"backend '{inner.name}' cannot tell when its stages run: it has no time_stages() "
-                "(see warfence.show.timeline.times); trace torch, jax or strict"
+                "(see warfence.show.timeline.times); trace one that has it"
             )
         self.timer: Timer = inner.time_stages()
         self.backend, self.device = inner.name, inner.device

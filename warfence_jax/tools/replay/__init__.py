@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from warfence.core.errors import InputError
 from warfence.races.replay.machine import Machines
+from warfence_jax.tools.replay.cpu import JaxMachines
 
 
-def machines(device: str) -> list[Machines]:
-    """What replays scenarios on this device: tables that only waits guard, then tables that the runtime guards, too."""
-    if device != "cpu":
-        raise InputError(f"backend jax replays scenarios on the CPU client, not on '{device}'; choose --device cpu")
-    from warfence_jax.tools.replay.cpu import JaxMachines
-
+def on_cpu() -> list[Machines]:
+    """Tables that only waits guard, then tables that the runtime guards, too."""
     return [JaxMachines("aliased"), JaxMachines("donated")]

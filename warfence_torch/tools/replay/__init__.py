@@ -6,14 +6,16 @@ import torch
 
 from warfence.core.errors import InputError
 from warfence.races.replay.machine import Machines
+from warfence_torch.tools.replay.host import MACHINES
 
 
-def machines(device: str) -> list[Machines]:
-    """What replays scenarios on this device. InputError: there is none."""
-    if device == "cpu":
-        from warfence_torch.tools.replay.host import HostMachines
+def on_cpu() -> list[Machines]:
+    """Tensors that worker lanes read and write."""
+    return [MACHINES]
 
-        return [HostMachines()]
+
+def on_cuda() -> list[Machines]:
+    """InputError: there is no device."""
     if not torch.cuda.is_available():
         raise InputError("backend torch: no CUDA device here (torch.cuda.is_available() is False); use --device cpu")
     from warfence_torch.tools.replay.cuda import CudaMachines

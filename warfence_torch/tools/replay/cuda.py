@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from warfence.races.replay.host_cells import NO_DONATION
 from warfence.races.replay.machine import Machine, Part, Seen, Stand, value_of
 from warfence.races.replay.parts import donates, parts_of
 from warfence.races.replay.sizes import lanes
@@ -22,7 +23,6 @@ from warfence_torch.lanes_cuda import CudaLane, distinct_stream
 from warfence_torch.tools.capture import capturing
 from warfence_torch.tools.planting.stages import stage
 from warfence_torch.tools.replay.gates_cuda import Awaited, NoGates, StreamGates
-from warfence_torch.tools.replay.host import NO_DONATION
 
 BLOCK = 100_000  # int32 of a block that the allocator hands out; like no other size here
 CAPTURED = "a graph is captured with its addresses, before the block that it uses is handed out"

@@ -13,8 +13,8 @@ from warfence.races.replay.machine import Machine
 from warfence.races.replay.sizes import lanes
 from warfence.races.scenarios.operations import Memories
 from warfence.races.scenarios.trace import Trace
-from warfence_torch.tools.replay import host
 from warfence_torch.tools.replay.cuda import CudaCells, CudaMachine, CudaMachines
+from warfence_torch.tools.replay.host import MACHINES, TENSORS
 from warfence_torch.tools.watching import watch
 
 
@@ -25,7 +25,7 @@ class WatchPlayer:
         self.device = device
 
     def lacks(self, trace: Trace, memories: Memories) -> str:
-        return (host.HostMachines() if self.device == "cpu" else CudaMachines()).lacks(trace)
+        return (MACHINES if self.device == "cpu" else CudaMachines()).lacks(trace)
 
     def play(self, trace: Trace, memories: Memories) -> Report:
         """Play under a watch of all memory of the trace, and check. NameError: the program uses a block that is gone."""
@@ -50,7 +50,7 @@ class Prepared:
         self.names: dict[Any, str] = {}
         self.pinned: dict[str, torch.Tensor] = {}
         if device == "cpu":
-            self.shared = host.cells(trace, memories)
+            self.shared = TENSORS.cells(trace, memories)
             return
         self._streams = {name: torch.cuda.Stream() for name in lanes(trace)}
         self.names = {stream: name for name, stream in self._streams.items()}
@@ -63,7 +63,7 @@ class Prepared:
         """Make all calls, with no gate between them."""
         machine: Machine
         if self.device == "cpu":
-            machine = host.machine(self._trace, self.shared)
+            machine = TENSORS.machine(self._trace, self.shared)
             machine.gates.release()
         else:
             machine = CudaMachine(self._trace, self._memories, self._streams, self._cells, ungated=True)
