@@ -36,7 +36,7 @@ WHAT, OUT = "What is run", "What is written"
 
 
 def parity(
-    backend: Annotated[list[str] | None, given.several_backends(given.MEASURED, panel=WHAT)] = None,
+    backend: Annotated[list[str] | None, given.several_backends(panel=WHAT)] = None,
     device: Annotated[str, given.every_device(WHAT)] = "cpu",
     mode: Annotated[list[str] | None, given.several_modes(WHAT)] = None,
     attention: Annotated[list[str] | None, given.several_attentions(WHAT)] = None,
