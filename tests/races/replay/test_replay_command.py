@@ -38,7 +38,10 @@ def test_what_is_not_expected_exits_with_1(tmp_path: Path, capsys: pytest.Captur
 
 def test_what_cannot_be_expressed_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "donation-hold", *ON_TORCH]) == 0
-    assert "donation-hold on torch/cpu: not expressed: nothing takes the memory of an array over" in capsys.readouterr().out
+    assert (
+        "donation-hold on torch/cpu: not expressed: nothing takes the memory of an array over"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.slow
