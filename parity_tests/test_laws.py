@@ -46,8 +46,11 @@ def test_law_holds(bench: Bench, law: Law) -> None:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
 def test_mutant_is_caught_by_its_law(unguarded: Bench, target: Target, small: SmallModel, mutant: Mutant) -> None:
     result = run_mutant(mutant, unguarded, lambda: make(target, **package(target[0]).unguarded), small)
-    assert result.right_law, f"'{mutant.sentence}' went unnoticed by law {mutant.law}"
-    assert result.message
+    if result.right:
+        assert not result.caught, f"'{mutant.sentence}' is right with tickets by value, and broke {result.caught_by}"
+    else:
+        assert result.right_law, f"'{mutant.sentence}' went unnoticed by law {mutant.law}"
+        assert result.message
 
 
 def test_every_law_has_a_mutant() -> None:

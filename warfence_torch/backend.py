@@ -14,12 +14,14 @@ from torch import Tensor
 from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec, Capabilities, Forward
 from warfence.core.batch import Batch
 from warfence.core.errors import InputError
+from warfence.core.modes import check_ticket
 from warfence.core.program import ForwardProgram, Gated
-from warfence.host.lanes import WorkerLane
+from warfence.host import cuda
+from warfence.host.lanes import HostWord, WorkerLane
 from warfence.parity.boundary import Boundary
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.forward_host import HostForward
-from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, distinct_stream
+from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, CudaWord, distinct_stream
 from warfence_torch.package import PACKAGE
 from warfence_torch.staging import PinnedRing
 from warfence_torch.tables import CudaTables, HostTables, make_arrays
@@ -32,17 +34,22 @@ from warfence_torch.tools.timing_host import HostTimer
 
 STAGING: dict[str, type[PinnedRing | FreshStaging]] = {"ring": PinnedRing, "fresh": FreshStaging}
 NO_STAGING = "staging is pinned memory on the way to a GPU; on the CPU nothing is staged"
+UNGUARDED = "tables are written in place; only the fence protects them"
+NO_NODE = "worker lanes have no graph: the lane itself completes the marker's event between two stages"
 NO_EXTERNAL_EVENTS = "this torch has no torch.cuda.Event(external=True); torch >= 2.8 has it"
 
 
 class TorchBackend:
     """Implements `warfence.core.backend.Backend`. device: "cpu" or "cuda". external_markers=False plays a device without
     external events, so that the policy degrades. staging: "ring" (pinned memory that is used again) or, to measure what that
-    saves, "fresh" (new pinned memory for each upload)."""
+    saves, "fresh" (new pinned memory for each upload). ticket: in-graph tickets by "event" or by "value";
+    where there are no words to wait for, by event, and the capabilities say why."""
 
     name = "torch"
 
-    def __init__(self, device: str = "cpu", *, external_markers: bool = True, staging: str = "ring") -> None:
+    def __init__(
+        self, device: str = "cpu", *, external_markers: bool = True, staging: str = "ring", ticket: str = "event"
+    ) -> None:
         if device not in PACKAGE.devices:
             raise InputError(f"backend torch: unknown device '{device}'; choose one of: {', '.join(PACKAGE.devices)}")
         if staging not in STAGING:
@@ -53,8 +60,11 @@ class TorchBackend:
             raise InputError(
                 "backend torch: no CUDA device here (torch.cuda.is_available() is False); use --device cpu"
             )
+        check_ticket("torch", ticket)
         self.device = device
         self.compilations = 0
+        no_words = cuda.missing() if device == "cuda" else ""
+        self._by_value = ticket == "value" and not no_words
         self._allow_markers = external_markers
         self._make_staging = STAGING[staging]
         self._lanes: dict[str, WorkerLane | CudaLane] = {}
@@ -70,15 +80,24 @@ class TorchBackend:
             guards_writes=False,
             gates=True,
             precise_release=True,
-            reasons=reasons | {"guards_writes": "tables are written in place; only the fence protects them"},
+            value_tickets=self._by_value and markers,
+            ways={
+                "hold": UNGUARDED,
+                "cut": "a captured forward is not cut here: the marker stands in it",
+                "word": no_words,
+            }
+            | {"node": "" if markers and device == "cuda" else NO_NODE if device == "cpu" else NO_EXTERNAL_EVENTS},
+            reasons=reasons | {"guards_writes": UNGUARDED} | ({"value_tickets": no_words} if no_words else {}),
         )
 
-    def make_read_done_marker(self) -> CudaEventSource | bool | None:
-        """An external event for one captured forward (host lanes need none: True); None where the device has none."""
+    def make_read_done_marker(self, owner: str = "forward") -> CudaEventSource | CudaWord | bool | None:
+        """An external event, or a word, for one captured forward (host lanes need none: True); None where the device has none."""
         if not self._allow_markers:
             return None
         if self.device == "cpu":
             return True
+        if self._by_value:
+            return CudaWord(owner)
         try:
             return CudaEventSource(torch.cuda.Event(external=True))
         except TypeError:
@@ -115,18 +134,19 @@ class TorchBackend:
     def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> Forward:
         if marker_after is not None:
             program.index(marker_after)
-        marker = self.make_read_done_marker() if marker_after is not None else None
+        marker = self.make_read_done_marker(program.name) if marker_after is not None else None
         fixed, lane = self._fixed(), self.lane(FORWARD)
         self.compilations += 1
         if isinstance(lane, CudaLane):
             if isinstance(self._timer, CudaTimer):
                 make_marker = self.make_read_done_marker if marker_after is not None else lambda: None
                 return self._timer.forward(program, lane, fixed, make_marker, marker_after, gated, self._pool)
-            source = marker if isinstance(marker, CudaEventSource) else None
+            source = marker if isinstance(marker, CudaEventSource | CudaWord) else None
             return CudaForward(program, lane, fixed, source, marker_after, gated, self._pool, self._make_staging)
+        word = HostWord(program.name) if self._by_value and marker else None
         if isinstance(self._timer, HostTimer):
-            return self._timer.forward(program, lane, fixed, marker_after if marker else None, gated)
-        return HostForward(program, lane, fixed, marker_after if marker else None, gated)
+            return self._timer.forward(program, lane, fixed, marker_after if marker else None, gated, word)
+        return HostForward(program, lane, fixed, marker_after if marker else None, gated, word)
 
     def time_stages(self) -> HostTimer | CudaTimer:
         """Implements `warfence.show.timeline.times.TimesStages`."""

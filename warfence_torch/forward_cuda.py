@@ -4,7 +4,8 @@ A replay with breaks is captured as several graphs, replayed in order: with one 
 same as one.
 
 Inside the replay graph the marker is an external event: a record node that every replay arms anew (torch >= 2.8). Open
-question upstream: who keeps the event alive as long as the graph (pytorch #196919); here the forward holds both.
+question upstream: who keeps the event alive as long as the graph (pytorch #196919); here the forward holds both. For a ticket
+by value it is a word that a node increments.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from warfence.core.program import ForwardProgram, Gated, Step
 from warfence.host.stage_calls import bind
 from warfence_torch.gates_cuda import CudaGates
 from warfence_torch.kernels import KERNELS
-from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
+from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, CudaWord
 from warfence_torch.outputs_cuda import CudaOutputs, OutputKind, OutputSlots
 from warfence_torch.segments import segments
 from warfence_torch.staging import PinnedRing
@@ -37,11 +38,13 @@ class CudaForward:
     """Implements `warfence.core.backend.Forward` on one stream."""
 
     def __init__(
-        self, program: ForwardProgram, lane: CudaLane, fixed: Mapping[str, Tensor], marker: CudaEventSource | None,
+        self, program: ForwardProgram, lane: CudaLane, fixed: Mapping[str, Tensor],
+        marker: CudaEventSource | CudaWord | None,
         marker_after: str | None, gated: Gated, pool: object, make_staging: type[PinnedRing | FreshStaging] = PinnedRing,
     ) -> None:  # fmt: skip
         self.program = program
-        self.marker = Marker(marker_after) if marker is not None and marker_after is not None else None
+        word = marker if isinstance(marker, CudaWord) else None
+        self.marker = Marker(marker_after, word) if marker is not None and marker_after is not None else None
         self.gates = CudaGates(program.gate_positions(gated)) if gated else None
         self._marker_source = marker
         self._lane = lane
@@ -71,8 +74,9 @@ class CudaForward:
     def replay(self, launch: int) -> None:
         with self._lane.current:
             self._replay_graphs(Region.REPLAY)
-        if self.marker is not None and self._marker_source is not None:
-            self.marker.issued(launch, self._marker_source.armed(launch))
+        if self.marker is not None:
+            event = self._marker_source
+            self.marker.issued(launch, event.armed(launch) if isinstance(event, CudaEventSource) else None)
 
     def tail(self, launch: int) -> CudaOutputs:
         stream, slot = self._lane.stream, self._slot
@@ -106,7 +110,7 @@ class CudaForward:
             except RuntimeError as error:
                 raise StageError(0, step.name, error) from error
         elif capturing and step.kind == "marker" and self._marker_source is not None:
-            self._marker_source.event.record(stream)
+            self._marker_source.plant(stream)
         elif capturing and self.gates is not None:
             self.gates.capture(step.name, stream)
 

@@ -3,7 +3,7 @@
 One list a region, or a segment of a region where the program breaks it; each is a piece of work of its own.
 
 The marker is one persistent event, armed anew by each replay and completed by the lane between two stages, as an
-external event node in a graph would be.
+external event node in a graph would be; or, for tickets by value, a word that the lane raises there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from warfence.core.errors import StageError
 from warfence.core.gates import HostGates
 from warfence.core.modes import Region
 from warfence.core.program import START, ForwardProgram, Gated, Step
-from warfence.host.lanes import HostEvent, WorkerLane
+from warfence.host.lanes import HostEvent, HostWord, WorkerLane
 from warfence.host.stage_calls import bind
 from warfence_torch.kernels import KERNELS
 from warfence_torch.segments import segments
@@ -70,12 +70,15 @@ class HostForward:
         fixed: Mapping[str, Tensor],
         marker_after: str | None,
         gated: Gated,
+        word: HostWord | None = None,
     ) -> None:
         self.program = program
-        self.marker = Marker(marker_after) if marker_after is not None else None
+        self.marker = Marker(marker_after, word) if marker_after is not None else None
+        self._word = word
         self.gates = HostGates(program.gate_positions(gated)) if gated else None
         self._lane = lane
         self._marker_event = HostEvent()
+        self._issued = word.count() if word is not None else 0  # launches whose replay was issued
         # Of the launch now running; only the lane's thread uses these.
         self._marker_generation = 0
         self._started = 0.0
@@ -98,13 +101,14 @@ class HostForward:
 
     def replay(self, launch: int) -> None:
         self._lane.check()
-        generation = self._marker_event.arm(launch) if self.marker is not None else 0
+        self._issued += 1
+        generation = self._issued if self._word is not None else self._marker_event.arm(launch) if self.marker else 0
 
         for calls in self._segments[Region.REPLAY]:
             self._lane.submit(partial(self._run, calls, launch, generation))
         if self.marker is not None:
             # After a failure the marker is never reached; complete it all the same, so that no lane hangs on it.
-            self._lane.submit(lambda: self._marker_event.complete(generation), always=True)
+            self._lane.submit(lambda: self._reached(generation), always=True)
             self.marker.issued(launch, self._marker_event)
 
     def tail(self, launch: int) -> HostOutputs:
@@ -130,11 +134,18 @@ class HostForward:
         if step.stage is not None:
             return bind(step.stage, fixed, KERNELS)
         if step.kind == "marker":
-            return lambda _: self._marker_event.complete(self._marker_generation)
+            return lambda _: self._reached(self._marker_generation)
         gates = cast(HostGates, self.gates)
         return lambda _: gates.pass_through(step.name)
 
     # -- on the lane's thread
+
+    def _reached(self, generation: int) -> None:
+        """The marker of the launch with this generation, or value of the word, is reached."""
+        if self._word is not None:
+            self._word.raise_to(generation)
+        else:
+            self._marker_event.complete(generation)
 
     def _run(self, calls: Recorded, launch: int, generation: int = 0) -> None:
         self._marker_generation = generation

@@ -8,27 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
 
 import torch
 
 from warfence.core.errors import FenceError, InputError
 from warfence.core.gates import WATCHDOG_S
-
-
-def driver() -> Any:
-    """The CUDA driver bindings; InputError with the remedy when they are not installed."""
-    try:
-        from cuda.bindings import driver as cuda_driver
-    except ImportError as error:
-        raise InputError("gates on CUDA need the package cuda-bindings: pip install 'warfence[cuda]'") from error
-    return cuda_driver
-
-
-def _checked(result: Any) -> None:
-    status = result[0] if isinstance(result, tuple) else result
-    if int(status) != 0:
-        raise FenceError(f"CUDA stream memory operation failed: {status}")
+from warfence.host.cuda import driver, wait_value, write_value
 
 
 class CudaGates:
@@ -36,7 +21,7 @@ class CudaGates:
 
     def __init__(self, positions: tuple[str, ...], watchdog_s: float = WATCHDOG_S) -> None:
         self.positions = positions
-        self._driver = driver()
+        driver()  # says what is missing, before anything is captured
         self._words = torch.zeros(2 * len(positions), dtype=torch.int32).pin_memory()
         self._numpy = self._words.numpy()  # writes through numpy are plain host stores
         self._at = {p: i for i, p in enumerate(positions)}
@@ -48,10 +33,8 @@ class CudaGates:
     def capture(self, position: str, stream: torch.cuda.Stream) -> None:
         """Put the gate on a stream, inside a capture or not: tell the host, then wait for the word."""
         base, i = self._words.data_ptr(), self._at[position]
-        handle = self._driver.CUstream(stream.cuda_stream)
-        _checked(self._driver.cuStreamWriteValue32(handle, base + 4 * (len(self.positions) + i), 1, 0))
-        wait = self._driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ
-        _checked(self._driver.cuStreamWaitValue32(handle, base + 4 * i, 1, int(wait)))
+        write_value(stream.cuda_stream, base + 4 * (len(self.positions) + i), 1)
+        wait_value(stream.cuda_stream, base + 4 * i, 1)
 
     def close(self, position: str) -> None:
         i = self._index(position)

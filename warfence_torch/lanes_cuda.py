@@ -7,7 +7,9 @@ import time
 import torch
 
 from warfence.core.errors import FenceError
-from warfence.core.fence import Ticket
+from warfence.core.fence import AtLeast, Ticket, TicketSource
+from warfence.core.gates import WATCHDOG_S
+from warfence.host.cuda import DeviceWord, wait_value
 
 STAND_S = 2e-3  # how long a wait must stay unmet to be called standing; events become visible in microseconds
 RING_DEPTH = 64  # records of a lane; in a step it makes two or three, and the host is at most two steps ahead
@@ -23,6 +25,10 @@ class CudaEventSource:
         self.event = event
         self._launch: int | None = None
 
+    def plant(self, stream: torch.cuda.Stream) -> None:
+        """Record it on a stream that is being captured: a node of the graph."""
+        self.event.record(stream)
+
     def armed(self, launch: int) -> CudaEventSource:
         """The event was recorded (or the graph that records it was launched) on behalf of `launch`."""
         self._launch = launch
@@ -36,6 +42,19 @@ class CudaEventSource:
 
     def synchronize(self) -> None:
         self.event.synchronize()
+
+
+class CudaWord(DeviceWord):
+    """The word of one captured forward: a graph node increments it behind the last shared read (a ticket by value)."""
+
+    def __init__(self, owner: str) -> None:
+        self._tensor = torch.zeros(1, dtype=torch.int32, device="cuda")
+        torch.cuda.synchronize()  # zeroed, whatever stream comes first
+        super().__init__(self._tensor.data_ptr(), owner, WATCHDOG_S)
+
+    def plant(self, stream: torch.cuda.Stream) -> None:
+        """Increment it on the current stream, which is being captured."""
+        self._tensor.add_(1)
 
 
 class OnStream:
@@ -69,16 +88,22 @@ class CudaLane:
         self.name = name
         self.stream = stream
         self.current = OnStream(stream)
-        self._last_wait: CudaEventSource | None = None
+        self._last_wait: TicketSource | None = None
+        self._by_value: AtLeast | None = None  # the newest wait on a word, whose launch may never come
         self._ring = [CudaEventSource(torch.cuda.Event()) for _ in range(RING_DEPTH)]
         self._next = 0
 
     def wait(self, ticket: Ticket) -> None:
         ticket.check()
-        if not isinstance(ticket.source, CudaEventSource):
+        source = ticket.source
+        if isinstance(source, CudaEventSource):
+            self.stream.wait_event(source.event)
+        elif isinstance(source, AtLeast) and isinstance(source.word, DeviceWord):
+            wait_value(self.stream.cuda_stream, source.word.address, source.value)
+            self._by_value = source
+        else:
             raise FenceError(f"lane '{self.name}': ticket of launch {ticket.launch} comes from another backend")
-        self.stream.wait_event(ticket.source.event)
-        self._last_wait = ticket.source
+        self._last_wait = source
 
     def wait_lane(self, other: CudaLane) -> None:
         source = other.recorded(0)
@@ -110,6 +135,14 @@ class CudaLane:
         return True
 
     def synchronize(self) -> None:
+        if self._by_value is not None:
+            waited, self._by_value = self._by_value, None
+            try:
+                waited.synchronize()
+            except FenceError:
+                if isinstance(waited.word, DeviceWord):
+                    waited.word.release(waited.value)
+                raise
         self.stream.synchronize()
 
     def check(self) -> None:

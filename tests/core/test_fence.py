@@ -6,7 +6,7 @@ import pytest
 
 from warfence.core.backend import Marker
 from warfence.core.errors import FenceError
-from warfence.core.fence import Mailbox, Ticket, WarBarrier
+from warfence.core.fence import Mailbox, Ticket, WarBarrier, reached
 from warfence.core.modes import FenceMode
 
 
@@ -152,3 +152,54 @@ def test_a_marker_has_no_ticket_before_its_launch_was_issued() -> None:
     assert marker.ticket(1).launch == 1
     with pytest.raises(FenceError, match="ticket of launch 2 asked for, last issued launch is 1"):
         marker.ticket(2)
+
+
+class Counter:
+    """A word that the test sets."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.value = count
+
+    def count(self) -> int:
+        return self.value
+
+    def await_count(self, value: int) -> None:
+        assert reached(self.value, value)
+
+
+def test_by_value_a_ticket_is_there_before_its_launch_and_never_stale() -> None:
+    word = Counter()
+    marker = Marker("page_table", word)
+    early = marker.ticket(7)  # not issued yet
+    early.check()
+    assert not early.source.done()
+    marker.issued(7)
+    word.value = 1
+    marker.issued(8)
+    assert early.source.done()
+    assert not marker.ticket(8).source.done()
+    early.check()  # though launch 8 was issued since
+    assert marker.ticket(9).source != marker.ticket(8).source
+
+
+def test_by_value_a_ticket_belongs_to_one_launch_too() -> None:
+    marker = Marker("page_table", Counter())
+    marker.issued(7)
+    with pytest.raises(FenceError, match="holds the record of launch 7"):
+        Ticket(8, marker.ticket(7).source).check()
+    marker.issued(8)
+    with pytest.raises(FenceError, match="launch 7 asked for, last issued launch is 8"):
+        marker.ticket(7)
+
+
+@pytest.mark.parametrize("first", [0, 2**32 - 2, 2**31 - 1])
+def test_a_word_wraps_round(first: int) -> None:
+    word = Counter(first)
+    marker = Marker("page_table", word, first)
+    tickets = []
+    for launch in range(1, 6):
+        marker.issued(launch)
+        tickets.append(marker.ticket(launch))
+    for done in range(6):
+        assert [t.source.done() for t in tickets] == [i < done for i in range(5)]
+        word.value = (word.value + 1) % 2**32

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from warfence.core.errors import FenceError, StageError
-from warfence.core.fence import Ticket
-from warfence.host.lanes import HostEvent, WorkerLane
+from warfence.core.fence import AtLeast, Ticket
+from warfence.host.lanes import HostEvent, HostWord, WorkerLane
 
 
 @pytest.fixture
@@ -126,3 +126,26 @@ def test_close_twice_is_fine() -> None:
     lane = WorkerLane("closing")
     lane.close()
     lane.close()
+
+
+def test_a_lane_waits_for_a_value_of_a_word_also_before_its_launch(lane: WorkerLane) -> None:
+    word, seen = HostWord("decode", 2**32 - 1), list[int]()
+    lane.wait(Ticket(5, AtLeast(word, 1, 5)))  # two launches ahead, across the end of the counter
+    lane.submit(lambda: seen.append(word.count()))
+    assert not lane.settle(0)
+    word.raise_to(2**32)
+    assert not lane.settle(0)
+    word.raise_to(1)
+    lane.synchronize()
+    assert seen == [1]
+    word.raise_to(0)  # late, of a launch before
+    assert word.count() == 1
+
+
+def test_a_launch_that_never_comes_ends_with_a_sentence(lane: WorkerLane) -> None:
+    word = HostWord("decode", watchdog_s=0.01)
+    lane.wait(Ticket(5, AtLeast(word, 3, 5)))
+    with pytest.raises(
+        FenceError, match=r"launch number 3 of 'decode' stood for 0\.01 s; its word says that 0 launches"
+    ):
+        lane.synchronize()

@@ -196,5 +196,9 @@ def _outcome(law: LawEntry) -> str:
 def _print_mutants(console: Console, mutants: Sequence[MutantEntry]) -> None:
     for name in dict.fromkeys(mutant.backend for mutant in mutants):
         mine = [mutant for mutant in mutants if mutant.backend == name]
-        caught = sum(mutant.right_law for mutant in mine)
-        say(console, f"Mutants on {name}: {caught} of {len(mine)} caught by the law that forbids them")
+        faults = [mutant for mutant in mine if not mutant.right]
+        caught = sum(mutant.right_law for mutant in faults)
+        say(console, f"Mutants on {name}: {caught} of {len(faults)} caught by the law that forbids them")
+        if right := [mutant for mutant in mine if mutant.right]:
+            held = sum(not mutant.caught for mutant in right)
+            say(console, f"  {held} of {len(right)} that are faults with events are right with tickets by value")

@@ -21,6 +21,8 @@ from warfence.core.errors import WarfenceError
 
 TIMEOUT_SECONDS = 180  # the first import of a framework from a cold disk takes most of a minute
 
+NOT_FLAGS = ("reasons", "ways")  # of `Capabilities`
+
 Answer = dict[str, Any]
 
 
@@ -80,12 +82,13 @@ def _backend(name: str) -> Answer:
     backend = backends.load(name)()
     try:
         said = backend.capabilities
-        capabilities = {field.name: getattr(said, field.name) for field in fields(said) if field.name != "reasons"}
+        capabilities = {field.name: getattr(said, field.name) for field in fields(said) if field.name not in NOT_FLAGS}
         return {
             "error": None,
             "device": backend.device,
             "capabilities": capabilities,
             "reasons": dict(said.reasons),
+            "ways": dict(said.ways),
         }
     finally:
         backend.close()

@@ -28,7 +28,7 @@ from warfence.core.backend import (
 )
 from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.errors import CapacityError, DeadHandleError, FenceError, InputError, StageError, WarfenceError
-from warfence.core.fence import BarrierCounts, Lane, Mailbox, Ticket, TicketSource, WarBarrier
+from warfence.core.fence import AtLeast, BarrierCounts, Lane, Mailbox, Ticket, TicketSource, WarBarrier, Word
 from warfence.core.forwards import FencePlan, ForwardSet, PlannedForward
 from warfence.core.gates import Gates, HostGates
 from warfence.core.modes import FenceMode, ForwardMode, Region, SharedReadEnds, WarReadDonePolicy
@@ -49,6 +49,7 @@ __all__ = [
     "SCHEDULE",
     "START",
     "ArraySpec",
+    "AtLeast",
     "AttentionBackend",
     "AttentionKind",
     "Backend",
@@ -97,6 +98,7 @@ __all__ = [
     "WarBarrier",
     "WarReadDonePolicy",
     "WarfenceError",
+    "Word",
     "Work",
     "attention_names",
     "decide",

@@ -15,7 +15,7 @@ from jaxtyping import Float32, Int32
 
 from warfence.core.batch import Batch
 from warfence.core.errors import FenceError
-from warfence.core.fence import Lane, Ticket, TicketSource
+from warfence.core.fence import WORD, AtLeast, Lane, Ticket, TicketSource, Word
 from warfence.core.gates import Gates
 from warfence.core.program import ForwardProgram, Gated
 
@@ -30,12 +30,16 @@ class Capabilities:
     guards_writes: the runtime itself holds or refuses a table write that would overtake a reader (donation).
     gates: a forward can be held after each stage.
     precise_release: a write can land at the read boundary of a fine policy, not only after the forward.
+    value_tickets: in-graph tickets are by value ("word >= launch"): never stale, and legal to wait for before their launch.
+    ways: each way to let a write go at the boundary (hold, cut, word, node), and why it is not there; "" where it is.
     """
 
     external_markers: bool
     guards_writes: bool
     gates: bool
     precise_release: bool
+    value_tickets: bool = False
+    ways: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -63,27 +67,36 @@ class Outputs(Protocol):
 
 
 class Marker:
-    """The read-done marker inside one captured forward. Re-armed by each launch of that forward.
+    """The read-done marker inside one captured forward. By event it is armed anew by each launch of that forward.
 
     The backend calls `issued` once the launch was issued; only then is there a ticket to hand over (law 5): a wait that
-    is bound earlier would bind to the record of the launch before.
+    is bound earlier would bind to the record of the launch before. With a `word`, whose value at first is `count`, tickets are
+    by value: nothing binds to a record, so the ticket of the next launch is there before its launch.
     """
 
-    def __init__(self, stage: str) -> None:
+    def __init__(self, stage: str, word: Word | None = None, count: int = 0) -> None:
         self.stage = stage
+        self.word = word
+        self._count = count % WORD  # what the word holds once the last launch issued has its shared reads behind it
         self._launch: int | None = None
         self._source: TicketSource | None = None
 
-    def issued(self, launch: int, source: TicketSource) -> None:
-        """The launch was issued and re-armed `source`."""
+    def issued(self, launch: int, source: TicketSource | None = None) -> None:
+        """The launch was issued and re-armed `source`; with a word, it will increment that."""
+        if self.word is not None:
+            self._count = (self._count + 1) % WORD
+            source = AtLeast(self.word, self._count, launch)
         self._launch, self._source = launch, source
 
     def ticket(self, launch: int) -> Ticket:
-        """The ticket of `launch`; FenceError when that launch was not issued yet or is not the last one issued."""
+        """The ticket of `launch`. FenceError when that launch is not the last one issued, nor (by value) the next."""
+        if self.word is not None and (self._launch is None or launch > self._launch):
+            return Ticket(launch, AtLeast(self.word, (self._count + 1) % WORD, launch))
         if self._source is None or self._launch != launch:
+            when = "after it was issued, and before the next" if self.word is None else "before the next was issued"
             raise FenceError(
                 f"marker after '{self.stage}': ticket of launch {launch} asked for, last issued launch is "
-                f"{self._launch}; hand an in-graph ticket over only after its own launch was issued"
+                f"{self._launch}; ask for an in-graph ticket {when}"
             )
         return Ticket(launch, self._source)
 

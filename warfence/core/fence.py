@@ -1,8 +1,10 @@
 """Lanes, tickets, the one-slot mailbox, and the WAR barrier.
 
-A ticket is the read-done promise of ONE launch. The runner of the last reading phase publishes it in its mailbox; the
-barrier, right after each launch, empties the mailbox and makes the schedule lane wait: on the ticket (fine), or with no
-ticket on the whole forward lane (coarse). The host never blocks here; only in the older way, the self-fence, it does.
+A ticket is the read-done promise of ONE launch. By event it is the record of an event, which the next launch overwrites; by
+value it is "word >= value", with a word that counts launches whose shared reads are over: never stale, and legal to wait for
+before its launch. The runner of the last reading phase publishes the ticket in its mailbox; the barrier, right after each
+launch, empties the mailbox and makes the schedule lane wait: on the ticket (fine), or with no ticket on the whole forward lane
+(coarse). The host never blocks here; only in the older way, the self-fence, it does.
 
 Prior art: sgl-project/sglang #26380 (whole forward), #28363 (event before replay), #33587 (node in the graph), #31687
 (the barrier stands before result processing), #29556 (which did away with a self-fence of one algorithm).
@@ -18,7 +20,7 @@ from warfence.core.modes import FenceMode
 
 
 class TicketSource(Protocol):
-    """What a ticket was recorded on: a fresh event, or the marker inside a captured forward."""
+    """What a ticket was recorded on: a fresh event, the marker inside a captured forward, or a value of a word (`AtLeast`)."""
 
     def recorded_for(self) -> int | None:
         """The launch whose record this source now holds; None when nothing was ever recorded on it."""
@@ -31,6 +33,45 @@ class TicketSource(Protocol):
     def synchronize(self) -> None:
         """Block the calling host thread until the recorded point is reached. Not for the hot path of a step."""
         ...
+
+
+WORD = 1 << 32  # a word is of 32 bits and wraps round
+
+
+def reached(word: int, value: int) -> bool:
+    """word >= value on a counter that wraps round after 2**32: right while the two are less than 2**31 launches apart."""
+    return (word - value) % WORD < WORD // 2
+
+
+class Word(Protocol):
+    """A counter in memory, incremented behind the last shared read of each launch of one captured forward."""
+
+    def count(self) -> int:
+        """What it holds now, 0 to 2**32 - 1. Never blocks."""
+        ...
+
+    def await_count(self, value: int) -> None:
+        """Block this host thread until `reached(count(), value)`. FenceError once the watchdog's time is over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A ticket source by value: "word >= value". It belongs to `launch` for ever, so it is never stale; and as nothing is
+    recorded, it may be waited for before that launch is issued."""
+
+    word: Word
+    value: int
+    launch: int
+
+    def recorded_for(self) -> int | None:
+        return self.launch
+
+    def done(self) -> bool:
+        return reached(self.word.count(), self.value)
+
+    def synchronize(self) -> None:
+        self.word.await_count(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum, IntEnum
 
+from warfence.core.errors import InputError
+
+TICKETS = ("event", "value")  # the kinds of in-graph tickets
+
 
 class ForwardMode(Enum):
     """What one launch computes."""
@@ -59,3 +63,9 @@ class FenceMode(Enum):
     SELF = "self"  # the older way: drop the ticket, block the HOST until the launch just issued has ended
     COARSE = "coarse"  # take and drop the ticket, always wait for the whole forward lane
     OFF = "off"  # take and drop the ticket and wait for nothing: a hazard, for showing what goes wrong
+
+
+def check_ticket(backend: str, ticket: str) -> None:
+    """InputError unless it is a kind of ticket that there is."""
+    if ticket not in TICKETS:
+        raise InputError(f"backend {backend}: unknown kind of ticket '{ticket}'; choose one of: {', '.join(TICKETS)}")

@@ -8,14 +8,17 @@ above.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
 from warfence.core.errors import FenceError, StageError
-from warfence.core.fence import Ticket, TicketSource
+from warfence.core.fence import WORD, Ticket, TicketSource, reached
+from warfence.core.gates import WATCHDOG_S
 
 Work = Callable[[], None]
 JOIN_S = 60.0
+POLL_S = 20e-6  # between two looks at a word of memory
 
 
 class HostEvent:
@@ -70,6 +73,52 @@ class HostEvent:
         self.await_generation(self.bind())
 
 
+class HostWord:
+    """A counter and a condition: the word of tickets by value where forwards run on worker threads (`Word`).
+
+    owner: whose launches it counts, for messages. The forward's thread adds, any thread waits.
+    """
+
+    __slots__ = ("_changed", "_count", "_owner", "_watchdog_s")
+
+    def __init__(self, owner: str, count: int = 0, watchdog_s: float = WATCHDOG_S) -> None:
+        self._changed = threading.Condition()
+        self._count = count % WORD
+        self._owner, self._watchdog_s = owner, watchdog_s
+
+    def count(self) -> int:
+        return self._count
+
+    def raise_to(self, value: int) -> None:
+        """The reads of the launch of this value are over. Never goes back."""
+        with self._changed:
+            if not reached(self._count, value):
+                self._count = value % WORD
+            self._changed.notify_all()
+
+    def await_count(self, value: int) -> None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: reached(self._count, value), self._watchdog_s):
+                raise never_came(self._owner, self._count, value, self._watchdog_s)
+
+
+def await_word(count: Callable[[], int], owner: str, value: int, watchdog_s: float) -> None:
+    """Block this thread until a word that is only memory has the value. FenceError once the watchdog's time is over."""
+    end = time.monotonic() + watchdog_s
+    while not reached(seen := count(), value):
+        if time.monotonic() > end:
+            raise never_came(owner, seen, value, watchdog_s)
+        time.sleep(POLL_S)
+
+
+def never_came(owner: str, count: int, value: int, waited_s: float) -> FenceError:
+    """The error of a wait by value whose launch never came."""
+    return FenceError(
+        f"a wait for launch number {value} of '{owner}' stood for {waited_s:g} s; its word says that {count} launches have "
+        f"read: the launch was never issued, or is held; issue it, or wait for no launch that will not come"
+    )
+
+
 class WorkerLane:
     """A FIFO of work on one thread.
 
@@ -112,8 +161,8 @@ class WorkerLane:
             self.submit(
                 lambda: self.stand(lambda: source.reached(generation), lambda: source.await_generation(generation))
             )
-        else:
-            self.submit(source.synchronize)
+        else:  # a value: bound to its launch, whenever it is asked
+            self.submit(lambda: self.stand(source.done, source.synchronize))
 
     def wait_lane(self, other: WorkerLane) -> None:
         self.check()

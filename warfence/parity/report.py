@@ -52,7 +52,10 @@ class LawEntry:
 
 @dataclass(frozen=True, slots=True)
 class MutantEntry:
-    """One mutant on one backend: a deliberate fault, to be caught by the law that forbids it."""
+    """One mutant on one backend: a deliberate fault, to be caught by the law that forbids it.
+
+    right: the backend's tickets are by value, and what is a fault with events is right with those: no law may break.
+    """
 
     backend: str
     id: str
@@ -61,10 +64,11 @@ class MutantEntry:
     caught_by: tuple[str, ...]
     right_law: bool
     message: str
+    right: bool = False
 
     @property
     def status(self) -> Status:
-        return status_of(self.caught and self.right_law)
+        return status_of(not self.caught if self.right else self.caught and self.right_law)
 
 
 Entry = CellEntry | LawEntry | MutantEntry
@@ -151,6 +155,8 @@ def problem(entry: Entry) -> list[str]:
     if isinstance(entry, LawEntry):
         return [f"{entry.backend}, law {entry.id} is broken: {entry.message}", entry.sentence]
     by = ", ".join(entry.caught_by)
+    if entry.right:
+        return [f"{entry.backend}, mutant {entry.id} is right with tickets by value, and breaks {by}: {entry.message}"]
     seen = (
         f"is caught by {by}, and not by law {entry.law}" if entry.caught else f"is not caught; law {entry.law} should"
     )

@@ -160,11 +160,11 @@ def _results(make: MakeBackend, laws: tuple[Law, ...], small: SmallModel) -> Ite
 
 def _mutants(name: str, make: MakeBackend, watch: Watch) -> Iterator[MutantEntry]:
     for r in run_mutants(make):
-        entry = MutantEntry(name, r.id, r.law, r.caught, r.caught_by, r.right_law, r.message)
+        entry = MutantEntry(name, r.id, r.law, r.caught, r.caught_by, r.right_law, r.message, r.right)
         watch.step(entry.status in BAD)
         yield entry
 
 
 def _said(capabilities: Capabilities) -> dict[str, object]:
-    said = asdict(replace(capabilities, reasons=dict(capabilities.reasons)))
-    return {"reasons": said.pop("reasons"), "capabilities": said}
+    said = asdict(replace(capabilities, reasons=dict(capabilities.reasons), ways=dict(capabilities.ways)))
+    return {"reasons": said.pop("reasons"), "ways": said.pop("ways"), "capabilities": said}

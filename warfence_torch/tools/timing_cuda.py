@@ -22,10 +22,10 @@ from warfence.core.program import ForwardProgram, Gated, Step
 from warfence.show.timeline.times import HostClock, StageTime, Stamp
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.gates_cuda import CudaGates
-from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
+from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, CudaWord
 from warfence_torch.outputs_cuda import CudaOutputs
 
-MakeMarker = Callable[[], "CudaEventSource | bool | None"]
+MakeMarker = Callable[[], "CudaEventSource | CudaWord | bool | None"]
 COPIES = 2  # launch N is over, and its results are taken, before launch N+2 is issued
 TRIES = 20  # to put the two clocks side by side; the quickest one counts
 
@@ -176,7 +176,7 @@ class CudaTimer(HostClock):
 
         def capture() -> TimedGraphs:
             made = make_marker()
-            source = made if isinstance(made, CudaEventSource) else None
+            source = made if isinstance(made, CudaEventSource | CudaWord) else None
             return TimedGraphs(program, lane, fixed, source, marker_after, gated, pool)
 
         copies = [capture() for _ in range(1 if gated else COPIES)]

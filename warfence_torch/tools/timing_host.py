@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from warfence.core.program import ForwardProgram, Gated, Step
-from warfence.host.lanes import WorkerLane
+from warfence.host.lanes import HostWord, WorkerLane
 from warfence.show.timeline.worker_lanes import WorkerTimer
 from warfence_torch.forward_host import Call, HostForward, Recorded
 
@@ -18,11 +18,11 @@ class TimedHostForward(HostForward):
 
     def __init__(
         self, timer: WorkerTimer, program: ForwardProgram, lane: WorkerLane, fixed: Mapping[str, Tensor],
-        marker_after: str | None, gated: Gated,
+        marker_after: str | None, gated: Gated, word: HostWord | None,
     ) -> None:  # fmt: skip
         self._timer = timer
         self._running = 0  # the launch that the lane's thread is at
-        super().__init__(program, lane, fixed, marker_after, gated)
+        super().__init__(program, lane, fixed, marker_after, gated, word)
 
     def _call(self, step: Step, fixed: Mapping[str, Tensor]) -> Call:
         call = super()._call(step, fixed)
@@ -47,6 +47,6 @@ class HostTimer(WorkerTimer):
 
     def forward(
         self, program: ForwardProgram, lane: WorkerLane, fixed: Mapping[str, Tensor], marker_after: str | None,
-        gated: Gated,
+        gated: Gated, word: HostWord | None = None,
     ) -> TimedHostForward:  # fmt: skip
-        return TimedHostForward(self, program, lane, fixed, marker_after, gated)
+        return TimedHostForward(self, program, lane, fixed, marker_after, gated, word)

@@ -20,6 +20,8 @@ from warfence.parity.rig import CONTEXT, SPARE_ROW, batch_of
 from warfence.parity.small import serve
 from warfence.serve.engine import Engine
 
+EARLY_S = 0.1  # how long a write may take to land where only the runtime knows what holds it
+
 
 def _refused(call: Callable[[], object], what: str) -> None:
     try:
@@ -30,7 +32,10 @@ def _refused(call: Callable[[], object], what: str) -> None:
 
 
 def a_ticket_belongs_to_one_launch(bench: Bench) -> None:
-    """Law 4. Stale, foreign and never-recorded tickets are refused by the lane, the mailbox and the barrier."""
+    """Law 4. Stale, foreign and never-recorded tickets are refused by the lane, the mailbox and the barrier.
+
+    By event the ticket of a marker that was armed anew is stale. By value it is not: it stays that of its launch.
+    """
     rig, schedule, lane = bench.rig, bench.schedule, bench.forward
     fresh = lane.record(rig.next_launch())
     schedule.wait(fresh)
@@ -41,21 +46,46 @@ def a_ticket_belongs_to_one_launch(bench: Bench) -> None:
         lambda: WarBarrier().apply(rig.next_launch(), box, schedule, lane), "another launch's ticket at the barrier"
     )
     if rig.backend.capabilities.external_markers:
-        planned, _ = rig.planned(decode_cell("captured"))
-        runner = Runner("law", lane, schedule)
-        tickets = []
-        for _ in range(2):
-            runner.execute(planned, batch_of(decode_cell("captured")), rig.next_launch()).result()
-            tickets.append(runner.mailbox.take())
-        stale = tickets[0]
-        require(stale is not None, f"'{planned.forward.program.name}' published no in-graph ticket")
-        if stale is not None:
-            _refused(lambda: schedule.wait(stale), "the ticket of a marker that was armed anew since")
+        _kept_ticket(bench)
+        _barriers_in_a_row(bench)
     schedule.synchronize()
 
 
+def _kept_ticket(bench: Bench) -> None:
+    """A ticket that is kept until the forward was launched again."""
+    rig, schedule = bench.rig, bench.schedule
+    planned, _ = rig.planned(decode_cell("captured"))
+    runner = Runner("law", bench.forward, schedule)
+    tickets = []
+    for _ in range(2):
+        runner.execute(planned, batch_of(decode_cell("captured")), rig.next_launch()).result()
+        tickets.append(runner.mailbox.take())
+    kept = tickets[0]
+    require(kept is not None, f"'{planned.forward.program.name}' published no in-graph ticket")
+    if kept is not None and rig.backend.capabilities.value_tickets:
+        require(kept.source.done(), "a ticket by value is not done after its launch: a later launch changed it")
+        schedule.wait(kept)
+    elif kept is not None:
+        _refused(lambda: schedule.wait(kept), "the ticket of a marker that was armed anew since")
+
+
+def _barriers_in_a_row(bench: Bench) -> None:
+    """Each launch is followed by its barrier, as in the loop."""
+    planned, _ = bench.rig.planned(decode_cell("captured"))
+    runner, barrier = Runner("law", bench.forward, bench.schedule), WarBarrier()
+    for _ in range(3):
+        number = bench.rig.next_launch()
+        outputs = runner.execute(planned, batch_of(decode_cell("captured")), number)
+        barrier.apply(number, runner.mailbox, bench.schedule, bench.forward)
+        outputs.result()
+    require(barrier.counts.coarse == 0, "a marked forward was launched and its barrier found no ticket")
+
+
 def in_graph_tickets_come_after_their_launch(bench: Bench) -> None:
-    """Law 5. Asked before its replay was issued, a marker gives no ticket; afterwards the ticket is of this launch."""
+    """Law 5. Asked before its replay was issued, a marker gives no ticket; afterwards the ticket is of this launch.
+
+    By value nothing binds to an older record: the ticket is there before its launch, and a wait on it holds until then.
+    """
     rig = bench.rig
     planned, _ = rig.planned(decode_cell("captured"))
     forward, batch = planned.forward, batch_of(decode_cell("captured"))
@@ -69,15 +99,59 @@ def in_graph_tickets_come_after_their_launch(bench: Bench) -> None:
         try:
             forward.load_batch(batch, number)
             early = _ticket_or_none(lambda n=number: marker.ticket(n))  # type: ignore[misc]
+            landed = early is not None and _landed_behind(bench, early)
             forward.replay(number)
             outputs = forward.tail(number)
             done = marker.ticket(number).source.done()
+            landed |= early is not None and bench.schedule.settle(EARLY_S)
         finally:
             gates.open_all()
         outputs.result()
         bench.forward.synchronize()
-        require(early is None, f"launch {number}: the marker gave a ticket before its replay was issued")
+        bench.schedule.synchronize()
+        by_value = rig.backend.capabilities.value_tickets
+        require(by_value or early is None, f"launch {number}: the marker gave a ticket before its replay was issued")
+        require(not by_value or early is not None, f"launch {number}: no ticket by value before the replay was issued")
+        require(not landed, f"launch {number} is held at its start, and a write behind its early ticket landed")
         require(not done, f"launch {number} is held at its start and its in-graph ticket is done: an older record's")
+    _published_as_its_own(bench)
+
+
+def _published_as_its_own(bench: Bench) -> None:
+    """What the runner publishes opens the barrier behind the boundary of this launch, whenever the runner asked for it."""
+    rig = bench.rig
+    planned, marker = rig.planned(decode_cell("captured"))
+    gates = planned.forward.gates
+    assert gates is not None
+    assert marker is not None
+    before = planned.forward.program.before(marker)
+    for _ in range(2):
+        number, runner = rig.next_launch(), Runner("law", bench.forward, bench.schedule)
+        gates.close(before)
+        try:
+            outputs = runner.execute(planned, batch_of(decode_cell("captured")), number)
+            gates.await_reached(before)
+            WarBarrier().apply(number, runner.mailbox, bench.schedule, bench.forward)
+            _write(bench)
+            landed = bench.schedule.settle(EARLY_S)
+        finally:
+            gates.open_all()
+        outputs.result()
+        bench.forward.synchronize()
+        bench.schedule.synchronize()
+        require(not landed, f"launch {number} is held before its boundary, and a write behind its barrier landed")
+
+
+def _landed_behind(bench: Bench, ticket: Ticket) -> bool:
+    bench.schedule.wait(ticket)
+    _write(bench)
+    return bench.schedule.settle(EARLY_S)
+
+
+def _write(bench: Bench) -> None:
+    """One write into a cell that no row uses."""
+    cells = np.array([SPARE_ROW * CONTEXT], np.int32)
+    bench.rig.tables.write(bench.schedule, REQ_TO_TOKEN, cells, np.array([0], np.int32))
 
 
 def _ticket_or_none(ask: Callable[[], Ticket]) -> Ticket | None:

@@ -21,7 +21,8 @@ MUTANTS: tuple[Mutant, ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class MutantResult:
-    """Which laws broke on a mutant. `caught`: any did; `right_law`: the one that is meant to is among them."""
+    """Which laws broke on a mutant. `caught`: any did; `right_law`: the one that is meant to is among them. `right`: none
+    may, because the backend's tickets are by value and the mutant is a fault with events only."""
 
     id: str
     law: str
@@ -30,6 +31,11 @@ class MutantResult:
     right_law: bool
     caught_by: tuple[str, ...]
     message: str
+    right: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return not self.caught if self.right else self.right_law
 
 
 def run_mutants(
@@ -60,12 +66,15 @@ def run_mutant(
     try:
         with mutant.patch():
             results = [check_law(law, bench) for law in laws]
+            right = mutant.right_by_value and bench.rig.backend.capabilities.value_tickets
     finally:
         if mutant.spoils_backend:
             bench.discard()
     broken = tuple(r.id for r in results if r.outcome == "broken")
     message = next((r.message for r in results if r.id == mutant.law), "")
-    return MutantResult(mutant.id, mutant.law, mutant.sentence, bool(broken), mutant.law in broken, broken, message)
+    return MutantResult(
+        mutant.id, mutant.law, mutant.sentence, bool(broken), mutant.law in broken, broken, message, right
+    )
 
 
 __all__ = ["MUTANTS", "Mutant", "MutantResult", "one_stage_earlier", "run_mutant", "run_mutants"]

@@ -21,13 +21,17 @@ def _same(backend: Backend) -> Backend:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`patch` replaces a function of the neutral part while it is entered; `wrap` spoils a fresh backend in place."""
+    """`patch` replaces a function of the neutral part while it is entered; `wrap` spoils a fresh backend in place.
+
+    right_by_value: wrong with tickets by event, and right where in-graph tickets are by value: then its law must hold.
+    """
 
     id: str
     law: str
     sentence: str
     patch: Patch = _no_patch
     wrap: Callable[[Backend], Backend] = _same
+    right_by_value: bool = False
 
     @property
     def spoils_backend(self) -> bool:

@@ -88,6 +88,46 @@ def _unchecked(self: Ticket) -> None:
     return None
 
 
+class _KeepsTickets:
+    """A barrier that waits once more, a launch late, on the ticket that it kept."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Ticket] = {}
+
+    def __call__(self, barrier: WarBarrier, launch: int, mailbox: Mailbox, schedule: Lane, forward: Lane) -> None:
+        ticket = mailbox.take()
+        if ticket is not None:
+            mailbox.publish(ticket)
+        _apply(barrier, launch, mailbox, schedule, forward)
+        kept = self._kept.pop(id(barrier), None)
+        if kept is not None:
+            schedule.wait(kept)
+        if ticket is not None:
+            self._kept[id(barrier)] = ticket
+
+
+def _keeps_tickets() -> AbstractContextManager[object]:
+    keeps = _KeepsTickets()
+
+    def apply(self: WarBarrier, launch: int, mailbox: Mailbox, schedule: Lane, forward: Lane) -> None:
+        keeps(self, launch, mailbox, schedule, forward)
+
+    return mock.patch.object(WarBarrier, "apply", apply)
+
+
+def _publishes_first(self: Runner, planned: PlannedForward, batch: Batch, launch: int) -> Outputs:
+    """Asks the marker for its ticket before the replay is issued, whatever the marker says to that."""
+    forward, marker = planned.forward, planned.forward.marker
+    if marker is None or planned.policy_of(batch) is not WarReadDonePolicy.IN_GRAPH:
+        return _execute(self, planned, batch, launch)
+    with self.session.of(launch):
+        self._forward_lane.wait_lane(self._schedule_lane)
+        forward.load_batch(batch, launch)
+        self.mailbox.publish(marker.ticket(launch))
+        forward.replay(launch)
+        return forward.tail(launch)
+
+
 def _waits_for_no_lane(other: Lane) -> None:
     return None
 
@@ -166,6 +206,14 @@ NEUTRAL: tuple[Mutant, ...] = (
     Mutant(
         "marker-any-time", "5-after-its-launch", "the marker's ticket is handed out before its launch was issued",
         lambda: mock.patch.object(Marker, "ticket", _any_time),
+    ),
+    Mutant(
+        "waits-on-a-kept-ticket", "4-one-launch", "the barrier waits on the ticket of the launch before once more",
+        _keeps_tickets, right_by_value=True,
+    ),
+    Mutant(
+        "publishes-before-replay", "5-after-its-launch", "the runner takes the marker's ticket before the replay is issued",
+        lambda: mock.patch.object(Runner, "execute", _publishes_first), right_by_value=True,
     ),
     Mutant(
         "barrier-at-loop-top", "6-barrier-after-launch", "the barrier comes after result processing",

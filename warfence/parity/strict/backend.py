@@ -23,11 +23,11 @@ from jaxtyping import Float32
 
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE, ArraySpec, Capabilities
 from warfence.core.errors import FenceError, InputError
-from warfence.core.modes import Region
+from warfence.core.modes import Region, check_ticket
 from warfence.core.program import START, ForwardProgram, Gated
 from warfence.parity.kernels import KERNELS, Array, Kernel
 from warfence.parity.strict.forward import StrictForward
-from warfence.parity.strict.lanes import StrictLane
+from warfence.parity.strict.lanes import StrictLane, StrictWord
 from warfence.parity.strict.launch import frozen, poison
 from warfence.parity.strict.log import LogEntry
 from warfence.parity.strict.machine import ADVERSARIES, Machine
@@ -42,6 +42,7 @@ class StrictBackend:
 
     external_markers=False: no marker can be made, so that the policy degrades. adversary: "war" (writes early, forward
     late: shows a missing WAR fence) or "raw" (forward early, writes late: shows a missing wait for the plan's writes).
+    ticket: in-graph tickets "event" or "value"; by value, words begin at `first_count`.
     kernels: the ops that stages may name.
     """
 
@@ -49,7 +50,7 @@ class StrictBackend:
 
     def __init__(
         self, device: str = "cpu", *, external_markers: bool = True, adversary: str = "war",
-        kernels: Mapping[str, Kernel] = KERNELS,
+        kernels: Mapping[str, Kernel] = KERNELS, ticket: str = "event", first_count: int = 0,
     ) -> None:  # fmt: skip
         if device != "cpu":
             raise InputError(f"backend strict: unknown device '{device}'; it has only: cpu")
@@ -57,13 +58,16 @@ class StrictBackend:
             raise InputError(
                 f"backend strict: unknown adversary '{adversary}'; choose one of: {', '.join(ADVERSARIES)}"
             )
+        check_ticket("strict", ticket)
         self.device = device
         self.compilations = 0
+        self._by_value, self._first_count = ticket == "value", first_count
         reasons = {"guards_writes": "tables are written in place; only the fence protects them"}
         reasons |= {} if external_markers else {"external_markers": "switched off"}
         self.capabilities = Capabilities(
-            external_markers=external_markers, guards_writes=False, gates=True, precise_release=True, reasons=reasons
-        )
+            external_markers=external_markers, guards_writes=False, gates=True, precise_release=True,
+            value_tickets=self._by_value and external_markers, reasons=reasons,
+        )  # fmt: skip
         self._machine = Machine(adversary)
         self._kernels = kernels
         self._lanes: dict[str, StrictLane] = {}
@@ -117,7 +121,8 @@ class StrictBackend:
         fixed = {**self._params, **self._state, **tables}
         lane = self.lane(FORWARD)
         self.compilations += 1
-        return StrictForward(program, self._machine, lane.queue, fixed, self._kernels, marker, gated)
+        word = StrictWord(self._machine, self._first_count) if self._by_value else None
+        return StrictForward(program, self._machine, lane.queue, fixed, self._kernels, marker, gated, word)
 
     def time_stages(self) -> StrictTimer:
         """Implements `warfence.show.timeline.times.TimesStages`."""

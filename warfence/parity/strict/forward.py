@@ -12,7 +12,7 @@ from warfence.core.program import ForwardProgram, Gated, Stage
 from warfence.host.stage_calls import bind
 from warfence.parity.kernels import Array, Kernel
 from warfence.parity.strict.gates import StrictGates
-from warfence.parity.strict.lanes import StrictEvent
+from warfence.parity.strict.lanes import StrictEvent, StrictWord
 from warfence.parity.strict.launch import Launch
 from warfence.parity.strict.machine import Item, Machine, Queue
 from warfence.parity.strict.outputs import StrictOutputs
@@ -23,16 +23,17 @@ class StrictForward:
 
     def __init__(
         self, program: ForwardProgram, machine: Machine, queue: Queue, fixed: Mapping[str, Array],
-        kernels: Mapping[str, Kernel], marker_after: str | None, gated: Gated,
+        kernels: Mapping[str, Kernel], marker_after: str | None, gated: Gated, word: StrictWord | None = None,
     ) -> None:  # fmt: skip
         self.program = program
-        self.marker = Marker(marker_after) if marker_after is not None else None
+        count = word.count() if word is not None else 0
+        self.marker = Marker(marker_after, word, count) if marker_after is not None else None
         self.gates = StrictGates(program.name, program.gate_positions(gated), machine, queue) if gated else None
         self._machine, self._queue = machine, queue
         self._calls = {stage.name: bind(stage, fixed, kernels) for stage in program.stages}
         self._fixed = {s.name: {n: fixed[n] for n in (*s.reads, *s.state, *s.params)} for s in program.stages}
         self._steps = {region: program.steps(region, marker_after, gated) for region in Region}
-        self._marker_event = StrictEvent(machine)
+        self._marker_event, self._word = StrictEvent(machine), word
         self._launch: Launch | None = None  # being issued
         self._next = Region.LOAD_BATCH
 
@@ -112,8 +113,9 @@ class StrictForward:
         return Item("stage", launch.number, stage.name, stage.reads, run)
 
     def _marker_item(self, stage: str, launch: int, generation: int) -> Item:
-        complete = self._marker_event.complete
-        return Item("record", launch, f"marker after '{stage}'", run=lambda: complete(generation), always=True)
+        event, word = self._marker_event, self._word
+        run = (lambda: event.complete(generation)) if word is None else word.increment
+        return Item("record", launch, f"marker after '{stage}'", run=run, always=True)
 
     def _give_up(self) -> None:
         if self._launch is not None and self.gates is not None:

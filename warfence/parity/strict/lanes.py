@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warfence.core.backend import Lane
 from warfence.core.errors import FenceError
-from warfence.core.fence import Ticket
+from warfence.core.fence import WORD, AtLeast, Ticket, reached
 from warfence.parity.strict.machine import Item, Machine, Queue
 
 
@@ -47,6 +49,24 @@ class StrictEvent:
         self.machine.drive(lambda: self.reached(generation), f"synchronize() on the ticket of launch {self._launch}")
 
 
+class StrictWord:
+    """A counter that a forward increments behind its last shared read (`warfence.core.fence.Word`)."""
+
+    def __init__(self, machine: Machine, count: int) -> None:
+        self.machine = machine
+        self._count = count % WORD
+
+    def increment(self) -> None:
+        """The forward lane is there."""
+        self._count = (self._count + 1) % WORD
+
+    def count(self) -> int:
+        return self._count
+
+    def await_count(self, value: int) -> None:
+        self.machine.drive(lambda: reached(self._count, value), f"a wait for word >= {value} (it is {self._count})")
+
+
 class StrictLane:
     """Implements `warfence.core.backend.Lane`."""
 
@@ -58,13 +78,18 @@ class StrictLane:
     def wait(self, ticket: Ticket) -> None:
         self.machine.check(self.queue)
         source = ticket.source
-        if not isinstance(source, StrictEvent) or source.machine is not self.machine:
+        mine = source.word if isinstance(source, AtLeast) else source
+        if not isinstance(mine, StrictEvent | StrictWord) or mine.machine is not self.machine:
             raise FenceError(
                 f"lane '{self.name}' was to wait on the ticket of launch {ticket.launch}, which is foreign: it was "
-                f"recorded on {type(source).__name__} of another backend; wait on tickets of this backend's lanes only"
+                f"recorded on {type(mine).__name__} of another backend; wait on tickets of this backend's lanes only"
             )
         ticket.check()
-        self._wait(source, ticket.launch, f"the ticket of launch {ticket.launch}")
+        name = f"the ticket of launch {ticket.launch}"
+        if isinstance(source, StrictEvent):
+            self._wait(source, ticket.launch, name)
+        else:
+            self._stand(ticket.launch, name, source.done)
 
     def wait_lane(self, other: Lane) -> None:
         self.machine.check(self.queue)
@@ -97,5 +122,7 @@ class StrictLane:
 
     def _wait(self, event: StrictEvent, launch: int, name: str) -> None:
         generation = event.bind()
-        ready = lambda: event.reached(generation)  # noqa: E731
+        self._stand(launch, name, lambda: event.reached(generation))
+
+    def _stand(self, launch: int, name: str, ready: Callable[[], bool]) -> None:
         self.machine.enqueue(self.queue, Item("wait", launch, name, ready=ready, holds=f"a wait for {name}"))

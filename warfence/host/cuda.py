@@ -1,0 +1,79 @@
+"""The few calls of the CUDA driver that tickets by value and gates need, whoever's stream it is. Needs `cuda-bindings`.
+
+`cuStreamWaitValue32` with GEQ compares as a counter that wraps round, as `warfence.core.fence.reached` does. It is captured as a
+node, occupies no SM, and takes memory of the device as well as pinned memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from importlib.util import find_spec
+from typing import Any
+
+from warfence.core.errors import FenceError, InputError
+from warfence.host.lanes import await_word
+
+NO_BINDINGS = "the package cuda-bindings is not installed: pip install 'warfence[cuda]'"
+
+
+def missing() -> str:
+    """Why there are no bindings here; "" where there are. Imports nothing."""
+    return "" if find_spec("cuda") is not None and find_spec("cuda.bindings") is not None else NO_BINDINGS
+
+
+def driver() -> Any:
+    """The CUDA driver bindings; InputError with the remedy when they are not installed."""
+    try:
+        from cuda.bindings import driver as cuda_driver  # type: ignore[import-not-found]
+    except ImportError as error:
+        raise InputError(f"waits on words of memory need cuda-bindings, and {NO_BINDINGS}") from error
+    return cuda_driver
+
+
+def checked(result: Any) -> Any:
+    """What a call gave; FenceError with its status where it failed."""
+    status, *values = result if isinstance(result, tuple) else (result,)
+    if int(status) != 0:
+        raise FenceError(f"CUDA driver call failed: {status}")
+    return values[0] if len(values) == 1 else values
+
+
+def wait_value(stream: int, address: int, value: int) -> None:
+    """Later work of the stream (its handle) runs once the 32-bit word at the address is at least `value`, cyclically."""
+    cu = driver()
+    geq = int(cu.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ)
+    checked(cu.cuStreamWaitValue32(cu.CUstream(stream), address, value, geq))
+
+
+def write_value(stream: int, address: int, value: int) -> None:
+    """Write a 32-bit word in the order of the stream."""
+    cu = driver()
+    checked(cu.cuStreamWriteValue32(cu.CUstream(stream), address, value, 0))
+
+
+class DeviceWord:
+    """A word in memory of the device (`warfence.core.fence.Word`). Reading it takes a copy on a stream of its own.
+
+    owner: whose launches it counts, for messages.
+    """
+
+    def __init__(self, address: int, owner: str, watchdog_s: float) -> None:
+        cu = driver()
+        self.address, self.owner, self.watchdog_s = address, owner, watchdog_s
+        self._stream = checked(cu.cuStreamCreate(int(cu.CUstream_flags.CU_STREAM_NON_BLOCKING)))
+        self._host = checked(cu.cuMemHostAlloc(4, 0))
+
+    def count(self) -> int:
+        """What it holds now. Waits for no other stream."""
+        cu = driver()
+        checked(cu.cuMemcpyDtoHAsync(self._host, self.address, 4, self._stream))
+        checked(cu.cuStreamSynchronize(self._stream))
+        return ctypes.c_uint32.from_address(int(self._host)).value
+
+    def await_count(self, value: int) -> None:
+        await_word(self.count, self.owner, value, self.watchdog_s)
+
+    def release(self, value: int) -> None:
+        """Let go of whoever waits for this value, whose launch never came."""
+        write_value(int(self._stream), self.address, value)
+        checked(driver().cuStreamSynchronize(self._stream))
