@@ -18,7 +18,8 @@ pytestmark = pytest.mark.slow
 # Fewer rows than the default engines, so that fewer forwards are compiled; and room for a block, or for one and a half.
 ROOMY = {"rows": 2, "extend_rows": 1, "slots": 200, "swa_slots": 90}
 TIGHT = {"rows": 2, "extend_rows": 1, "slots": 64, "swa_slots": 34}
-EACH = [("ngram", False, ROOMY, ()), ("dflash", True, ROOMY, ("target_verify",)),
+EACH = [("ngram", False, ROOMY, ()), ("ngram-snapshot", False, ROOMY, ("target_verify",)),
+        ("dflash", True, ROOMY, ("target_verify",)),
         ("eagle", False, TIGHT, ("target_verify", "extend", "decode"))]  # fmt: skip
 
 

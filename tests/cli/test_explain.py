@@ -152,7 +152,7 @@ def test_the_differences_of_one_rule_set_as_json(capsys: pytest.CaptureFixture[s
         (["--differences", "--rules", "newest"], "unknown rule set 'newest'; choose one of: 28363, 29541"),
         (["--differences", "--history"], "--differences is about all launches and --history about one"),
         (["--attention", "flash"], "unknown attention backend 'flash'; choose one of: snapshot"),
-        (["--spec", "medusa"], "unknown speculative algorithm 'medusa'; known: none, ngram, dflash, eagle"),
+        (["--spec", "medusa"], "unknown speculative algorithm 'medusa'; known: none, ngram, ngram-snapshot, dflash"),
     ],
 )
 def test_what_does_not_exist_is_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,5 +76,7 @@ def test_a_plug_in_algorithm_promises_nothing_by_default(monkeypatch: pytest.Mon
     assert get("plug-in-of-a-test") is algorithm
     with pytest.raises(InputError, match="registered already"):
         register(algorithm)
-    with pytest.raises(InputError, match="unknown speculative algorithm 'nope'; known: none, ngram, dflash, eagle"):
+    with pytest.raises(
+        InputError, match="unknown speculative algorithm 'nope'; known: none, ngram, ngram-snapshot, dflash, eagle"
+    ):
         get("nope")

@@ -35,7 +35,10 @@ from warfence.serve.jobs.options import ServeOptions
         ({"top_p": 1.5}, r"top_p is 1.5; allowed is more than 0 up to 1"),
         ({"seed": -1}, r"seed is -1; allowed is 0 to"),
         ({"slots": 0}, r"--slots is 0; give at least 1"),
-        ({"spec": "medusa"}, r"unknown speculative algorithm 'medusa'; known: none, ngram, dflash, eagle"),
+        (
+            {"spec": "medusa"},
+            r"unknown speculative algorithm 'medusa'; known: none, ngram, ngram-snapshot, dflash, eagle",
+        ),
         ({"draft": Path("d")}, r"--draft is of speculation, and --spec is 'none'; add --spec, or drop --draft"),
         ({"block": 4}, r"--block is of speculation, and --spec is 'none'; add --spec, or drop --block"),
         (

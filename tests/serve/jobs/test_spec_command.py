@@ -46,6 +46,7 @@ def plain(serve: Serve) -> dict[str, Any]:
     ("spec", "block", "fine", "launched"),
     [
         ("ngram", 6, (), ("extend", "target_verify")),  # reads on behind the verify, so it publishes nothing
+        ("ngram-snapshot", 6, ("target_verify",), ("extend", "target_verify")),  # takes the verify's own page table
         ("dflash", 4, ("target_verify",), ("extend", "target_verify")),
         (
             "eagle",
@@ -146,7 +147,10 @@ def test_bad_input_is_one_line_and_two(
 ) -> None:
     monkeypatch.setattr("warfence.serve.jobs.session.open_backend", lambda *_: pytest.fail("a backend was started"))
     for arguments, message in (
-        (command("medusa"), "unknown speculative algorithm 'medusa'; known: none, ngram, dflash, eagle"),
+        (
+            command("medusa"),
+            "unknown speculative algorithm 'medusa'; known: none, ngram, ngram-snapshot, dflash, eagle",
+        ),
         (command("none", "--block", 4), "--block is of speculation, and --spec is 'none'; add --spec, or drop --block"),
         (
             command("none", "--draft", "d"),

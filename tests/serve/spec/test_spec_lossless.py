@@ -18,7 +18,7 @@ from warfence.serve.model.reference import ReferenceModel
 from warfence.serve.requests import Request
 from warfence.serve.spec import NGRAM
 
-SPECS = ("ngram", "dflash", "eagle")
+SPECS = ("ngram", "ngram-snapshot", "dflash", "eagle")
 pytestmark = pytest.mark.slow
 
 
@@ -71,7 +71,7 @@ def test_with_every_kind_of_attention(small: SmallModel, spec: str, kind: str) -
         assert writes_before_earlier_reads(made.backend.log) == []
     verified = summary.steps_by_mode["target_verify"]
     owned = verified + summary.steps_by_mode["extend"] if spec == "eagle" else 0
-    assert summary.policies.get("none", 0) >= (verified if spec != "dflash" else 0)
+    assert summary.policies.get("none", 0) >= (verified if spec in ("ngram", "eagle") else 0)
     assert summary.barriers["fine"] >= owned, "eagle's draft publishes, whatever the sliding layers do"
 
 
@@ -115,11 +115,12 @@ def test_with_the_small_drafts_own_proposals(small: SmallModel, spec: str) -> No
         assert served(made, small).spec["tokens"] > 0
 
 
-def test_with_the_prefill_switch_dflash_publishes_in_every_step(
-    small: SmallModel, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("spec", ["dflash", "ngram-snapshot"])
+def test_with_the_prefill_switch_who_reads_nothing_behind_publishes_in_every_step(
+    small: SmallModel, spec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WARFENCE_ENABLE_PREFILL_WAR_READ_DONE", "1")
-    with engine(small, "dflash", attention="snapshot") as made:
+    with engine(small, spec, attention="snapshot") as made:
         summary = served(made, small)
     assert summary.barriers["fine"] == summary.steps == summary.policies["pre_replay"]
 

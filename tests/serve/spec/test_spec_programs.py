@@ -21,7 +21,7 @@ from warfence.serve.spec import Drafting, get
 DECODE, EXTEND, VERIFY, DRAFT_EXTEND, IDLE = (
     ForwardMode.DECODE, ForwardMode.EXTEND, ForwardMode.TARGET_VERIFY, ForwardMode.DRAFT_EXTEND, ForwardMode.IDLE,
 )  # fmt: skip
-SPECS = ("ngram", "dflash", "eagle")
+SPECS = ("ngram", "ngram-snapshot", "dflash", "eagle")
 LAYOUTS = {
     DECODE: BatchLayout(2, 1, BLOCK), VERIFY: BatchLayout(2, BLOCK, 2 * BLOCK), EXTEND: BatchLayout(2, 6),
     DRAFT_EXTEND: BatchLayout(2, 6), IDLE: BatchLayout(1, 1),
@@ -153,6 +153,8 @@ def test_ngram_looks_up_again_only_where_a_verify_may_follow_that_uses_it(kind: 
     assert reading == {DECODE: [], VERIFY: ["ngram_page_table"], EXTEND: ["ngram_page_table"], IDLE: []}
     tail = [s.name for s in program("ngram", VERIFY, kind).region(Region.TAIL)]
     assert tail == ["commit", "ngram_page_table", "ngram_lookup", "keep_drafts"]
+    from_snapshot = [s.name for s in program("ngram-snapshot", VERIFY, kind).region(Region.TAIL)]
+    assert from_snapshot == ["commit", "ngram_lookup", "keep_drafts"]
 
 
 @pytest.mark.parametrize("kind", attention_names())

@@ -22,7 +22,7 @@ NO_ALGORITHM = 42
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    built_in = {a.name: a for a in (NO_SPEC, NGRAM, DFLASH, EAGLE)}
+    built_in = {a.name: a for a in (NO_SPEC, NGRAM, registry.NGRAM_SNAPSHOT, DFLASH, EAGLE)}
     monkeypatch.setattr(registry, "_REGISTRY", built_in)
     monkeypatch.setattr(registry, "entry_points", lambda group: EntryPoints())
 
@@ -36,7 +36,7 @@ def install(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
 
 def test_an_installed_package_brings_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, installed=f"{__name__}:INSTALLED")
-    assert names() == ("none", "ngram", "dflash", "eagle", "installed")
+    assert names() == ("none", "ngram", "ngram-snapshot", "dflash", "eagle", "installed")
     assert get("installed").supports_target_verify_read_done
     assert registry.GROUP == "warfence.spec_algorithms"
 
@@ -44,7 +44,7 @@ def test_an_installed_package_brings_its_own(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_built_in_ones_cannot_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, dflash=f"{__name__}:INSTALLED")
     assert get("dflash") is DFLASH
-    assert names() == ("none", "ngram", "dflash", "eagle")
+    assert names() == ("none", "ngram", "ngram-snapshot", "dflash", "eagle")
     with pytest.raises(InputError, match="'dflash' is registered already; choose another name"):
         register(SpecAlgorithm("dflash"))
 
@@ -79,7 +79,9 @@ def test_an_entry_point_that_cannot_be_loaded_is_told_with_its_cause(
 def test_an_unknown_name_is_told_all_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, installed=f"{__name__}:INSTALLED", other=f"{__name__}:INSTALLED")
     register(SpecAlgorithm("mine"))
-    with pytest.raises(InputError, match=r"'medusa'; known: none, ngram, dflash, eagle, mine, installed, other$"):
+    with pytest.raises(
+        InputError, match=r"'medusa'; known: none, ngram, ngram-snapshot, dflash, eagle, mine, installed, other$"
+    ):
         get("medusa")
 
 
@@ -101,7 +103,7 @@ def test_none_adds_nothing(small: SmallModel) -> None:
         (EAGLE, "eagle", 0, "--block is 0; give at least 2"),
         (NGRAM, None, 1, "--block is 1; give at least 2: the known token and one proposal"),
         (NGRAM, None, 0, "--block is 0; give at least 2"),
-        (NGRAM, "eagle", None, "--spec ngram takes no draft; drop --draft"),
+        (NGRAM, "eagle", None, "n-grams take no draft; drop --draft"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused(

@@ -19,7 +19,7 @@ from warfence.parity.strict.backend import StrictBackend
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.program import build, sliding_layers
 from warfence.serve.model.weights import random_weights
-from warfence.serve.spec import DFLASH, EAGLE, NGRAM, SpecAlgorithm
+from warfence.serve.spec import DFLASH, EAGLE, NGRAM, SpecAlgorithm, get
 
 EXTEND, DECODE = ForwardMode.EXTEND, ForwardMode.DECODE
 CONFIG = ModelConfig("m", 19, 8, 2, 2, 1, 4, 8, (True, False), 4, 16, 1e4, 1e-5, (0,), None)
@@ -38,9 +38,14 @@ def test_promises_default_to_none_at_all() -> None:
 def test_what_the_built_in_ones_promise() -> None:
     promises = {
         a.name: (a.supports_target_verify_read_done, a.supports_draft_extend_read_done, a.supports_prefill_read_done)
-        for a in (DFLASH, EAGLE, NGRAM)
+        for a in (DFLASH, EAGLE, NGRAM, get("ngram-snapshot"))
     }
-    assert promises == {"dflash": (True, False, True), "eagle": (False, True, False), "ngram": (False, False, False)}
+    assert promises == {
+        "dflash": (True, False, True),
+        "eagle": (False, True, False),
+        "ngram": (False, False, False),
+        "ngram-snapshot": (True, False, True),
+    }
 
 
 @dataclass

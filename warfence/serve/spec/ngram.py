@@ -1,8 +1,10 @@
 """N-gram look-up: what followed the last time that the latest tokens stood together is proposed again.
 
-It needs no draft: the token of each KV slot is noted, and the row's slots, looked up in `req_to_token`, give the history.
-That look-up comes after the verify, in the tail, because it needs the tokens just accepted. So a shared read follows the
-verify, the algorithm promises nothing, and the barrier is coarse (public source: sglang #35059).
+It needs no draft: the token of each KV slot is noted, and the row's slots give the history. That look-up comes after the
+verify, in the tail, because it needs the tokens just accepted. `ngram` looks the slots up in `req_to_token` again: a shared
+read follows the verify, the algorithm promises nothing, and the barrier is coarse. `ngram-snapshot` takes the page table that
+the verify has read already, so that its reads end with the verify's and the barrier is fine. (Public sources: sglang #35059,
+which made n-grams wait coarsely, and #35198, which took that away on the same day.)
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ class Ngram:
     """Implements `warfence.serve.spec.Drafting`."""
 
     block: int
+    rereads: bool = True
     proposals: bool = True
 
     @property
@@ -59,7 +62,7 @@ class Ngram:
             state=("relay", "seq_lens", HISTORY), attrs={"gram": GRAM, "count": self.block - 1},
         )  # fmt: skip
         again = replace(page_table(), name="ngram_page_table", region=Region.TAIL)
-        return (again, lookup, keep_drafts())
+        return (*((again,) if self.rereads else ()), lookup, keep_drafts())
 
     def draft_extend(self, attention: AttentionBackend, layout: BatchLayout) -> ForwardProgram:
         raise InputError("ngram has no draft extend: it looks up in the tail of the verify")
@@ -68,7 +71,12 @@ class Ngram:
 def ngram(config: ModelConfig, draft: Draft | None, block: int | None) -> Ngram:
     """Made for one model; needs no draft."""
     if draft is not None:
-        raise InputError("--spec ngram takes no draft; drop --draft")
+        raise InputError("n-grams take no draft; drop --draft")
     if block is not None and block < 2:
         raise InputError(f"--block is {block}; give at least 2: the known token and one proposal")
     return Ngram(block or BLOCK)
+
+
+def ngram_snapshot(config: ModelConfig, draft: Draft | None, block: int | None) -> Ngram:
+    """As `ngram`, with the look-up out of the verify's own page table."""
+    return replace(ngram(config, draft, block), rereads=False)

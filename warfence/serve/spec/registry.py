@@ -13,7 +13,7 @@ from warfence.core.plugins import load_entry
 from warfence.serve.spec.algorithm import NO_SPEC, SpecAlgorithm
 from warfence.serve.spec.dflash import dflash
 from warfence.serve.spec.eagle import eagle
-from warfence.serve.spec.ngram import ngram
+from warfence.serve.spec.ngram import ngram, ngram_snapshot
 
 GROUP = "warfence.spec_algorithms"
 
@@ -32,8 +32,14 @@ EAGLE = SpecAlgorithm(
     needs_draft=True,
 )
 NGRAM = SpecAlgorithm("ngram", make=ngram)
+NGRAM_SNAPSHOT = SpecAlgorithm(
+    "ngram-snapshot",
+    supports_target_verify_read_done=True,
+    supports_prefill_read_done=True,
+    make=ngram_snapshot,
+)
 
-_REGISTRY: dict[str, SpecAlgorithm] = {a.name: a for a in (NO_SPEC, NGRAM, DFLASH, EAGLE)}
+_REGISTRY: dict[str, SpecAlgorithm] = {a.name: a for a in (NO_SPEC, NGRAM, NGRAM_SNAPSHOT, DFLASH, EAGLE)}
 
 
 def register(algorithm: SpecAlgorithm) -> None:
