@@ -103,7 +103,7 @@ class JaxBackend:
         self.state.update({n: zeros(s, self.devices.compute) for n, s in state.items()})
 
     def find_boundary(self, program: ForwardProgram) -> Boundary:
-        """Implements `warfence.parity.boundary.FindsBoundary`."""
+        """Implements `warfence.core.abilities.FindsBoundary`."""
         if self._tables is None:
             raise InputError("backend jax: make the tables first, then find_boundary() can see who reads them")
         tables = {n: ShapeDtypeStruct(s.shape, s.dtype) for n, s in self._tables.specs.items()}
@@ -143,7 +143,7 @@ class JaxBackend:
         return make(program, lane, self._tables, self.state, executables, marker_after, gates, self._clock)
 
     def time_stages(self) -> JaxTimer:
-        """Implements `warfence.show.timeline.times.TimesStages`."""
+        """Implements `warfence.core.abilities.TimesStages`."""
         self._timer = JaxTimer()
         return self._timer
 

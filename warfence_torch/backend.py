@@ -124,7 +124,7 @@ class TorchBackend:
         self._settle_device()
 
     def find_boundary(self, program: ForwardProgram) -> Boundary:
-        """Implements `warfence.parity.boundary.FindsBoundary`."""
+        """Implements `warfence.core.abilities.FindsBoundary`."""
         if self._tables is None:
             raise InputError("backend torch: make the tables first, then find_boundary() can see who reads them")
         found = boundary_of(program, self._fixed(), self._tables.arrays)
@@ -149,18 +149,18 @@ class TorchBackend:
         return HostForward(program, lane, fixed, marker_after if marker else None, gated, word)
 
     def time_stages(self) -> HostTimer | CudaTimer:
-        """Implements `warfence.show.timeline.times.TimesStages`."""
+        """Implements `warfence.core.abilities.TimesStages`."""
         self._timer = CudaTimer() if self.device == "cuda" else HostTimer()
         return self._timer
 
     def profiled(self, path: Path) -> AbstractContextManager[None]:
-        """Implements `warfence.show.timeline.times.Profiles`."""
+        """Implements `warfence.core.abilities.Profiles`."""
         return profiled(path)
 
     def barrier_latency_us(
         self, program: ForwardProgram, marker_after: str, batch: Batch, launches: Iterator[int], rounds: int
     ) -> list[float]:
-        """Implements `warfence.bench.latency.TimesBarrier`."""
+        """Implements `warfence.core.abilities.TimesBarrier`."""
         lane, schedule = self.lane(FORWARD), self.lane(SCHEDULE)
         if not isinstance(lane, CudaLane) or not isinstance(schedule, CudaLane):
             raise InputError("backend torch times the barrier by CUDA events; worker lanes have no clock between them")

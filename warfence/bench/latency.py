@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterator
 
 from warfence.bench.spread import Spread
+from warfence.core.abilities import TimesBarrier
 from warfence.core.backend import Backend
 from warfence.core.batch import Batch
 from warfence.core.errors import InputError
 from warfence.core.program import ForwardProgram
-
-
-@runtime_checkable
-class TimesBarrier(Protocol):
-    """What a backend may offer beside `warfence.core.backend.Backend`. Nobody else asks for it."""
-
-    def barrier_latency_us(
-        self, program: ForwardProgram, marker_after: str, batch: Batch, launches: Iterator[int], rounds: int
-    ) -> Sequence[float]:
-        """Microseconds from the marker being reached to the schedule lane going on behind its wait; one a round.
-
-        InputError, with the reason, where this device has no such clocks.
-        """
-        ...
 
 
 def barrier_latency_us(

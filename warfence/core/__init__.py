@@ -1,10 +1,12 @@
 """The heart: policy, fence, and the loop that overlaps. Imports nothing else of warfence; read it in an hour.
 
 In this order: `modes` (the words), `program` (what a forward reads), `attention` and `promises` (who declares what), `policy`
-(where the ticket is recorded), `fence` (ticket, mailbox, barrier), `backend` (what a framework implements), `forwards`, `runner`,
+(where the ticket is recorded), `fence` (ticket, mailbox, barrier), `backend` (what a framework implements), `abilities` (what it may do
+beside that), `forwards`, `runner`,
 `scheduler` (the loop).
 """
 
+from warfence.core.abilities import ABILITIES, FindsBoundary, Profiles, TimesBarrier, TimesStages
 from warfence.core.attention import (
     AttentionBackend,
     AttentionKind,
@@ -39,6 +41,7 @@ from warfence.core.runner import Runner
 from warfence.core.scheduler import NO_HOOKS, Hooks, Launch, Plan, Scheduler, Timing, Work
 
 __all__ = [
+    "ABILITIES",
     "FORWARD",
     "FULL_TO_SWA",
     "NO_HOOKS",
@@ -65,6 +68,7 @@ __all__ = [
     "FenceError",
     "FenceMode",
     "FencePlan",
+    "FindsBoundary",
     "Forward",
     "ForwardMode",
     "ForwardProgram",
@@ -81,6 +85,7 @@ __all__ = [
     "Outputs",
     "Plan",
     "PlannedForward",
+    "Profiles",
     "Promises",
     "Query",
     "Region",
@@ -94,6 +99,8 @@ __all__ = [
     "Step",
     "Ticket",
     "TicketSource",
+    "TimesBarrier",
+    "TimesStages",
     "Timing",
     "WarBarrier",
     "WarReadDonePolicy",

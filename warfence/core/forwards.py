@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from warfence.core.abilities import FindsBoundary, confirm
 from warfence.core.attention import AttentionBackend
 from warfence.core.backend import Backend, Forward
 from warfence.core.batch import Batch, BatchLayout
@@ -13,7 +14,6 @@ from warfence.core.modes import ForwardMode, WarReadDonePolicy
 from warfence.core.policy import RULES, Decision, Query, Rule, decide
 from warfence.core.program import ForwardProgram, Gated
 from warfence.core.promises import NO_PROMISES, Promises, Stager
-from warfence.parity.boundary import FindsBoundary, confirm
 
 BuildProgram = Callable[[ForwardMode, BatchLayout, bool], ForwardProgram]
 GateProgram = Callable[[ForwardProgram], Gated]

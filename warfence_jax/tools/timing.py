@@ -19,8 +19,9 @@ from typing import Any
 
 from jax import Array
 
+from warfence.core.abilities import StageTime, Stamp
+from warfence.host.clock import HostClock
 from warfence.host.lanes import JOIN_S
-from warfence.show.timeline.times import HostClock, StageTime, Stamp
 from warfence_jax.executables import Executable
 from warfence_jax.forward import JaxForward, Launch
 from warfence_jax.lanes import JaxLane
@@ -64,7 +65,7 @@ class TimedJaxForward(JaxForward):
 
 
 class JaxTimer(HostClock):
-    """Implements `warfence.show.timeline.times.Timer`."""
+    """Implements `warfence.core.abilities.Timer`."""
 
     about: Mapping[str, str] = {
         "clock": "the host's monotonic clock",

@@ -15,11 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from warfence.core.abilities import StageTime, Stamp
 from warfence.core.backend import Marker
 from warfence.core.batch import Batch
 from warfence.core.modes import Region
 from warfence.core.program import ForwardProgram, Gated, Step
-from warfence.show.timeline.times import HostClock, StageTime, Stamp
+from warfence.host.clock import HostClock
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.gates_cuda import CudaGates
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, CudaWord
@@ -122,7 +123,7 @@ class TimedCudaForward:
 
 
 class CudaTimer(HostClock):
-    """Implements `warfence.show.timeline.times.Timer`. Device times come from one event whose host time is known."""
+    """Implements `warfence.core.abilities.Timer`. Device times come from one event whose host time is known."""
 
     def __init__(self) -> None:
         self.about = {

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from warfence.core.program import ForwardProgram, Gated, Step
+from warfence.host.lane_times import WorkerTimer
 from warfence.host.lanes import HostWord, WorkerLane
-from warfence.show.timeline.worker_lanes import WorkerTimer
 from warfence_torch.forward_host import Call, HostForward, Recorded
 
 
@@ -43,7 +43,7 @@ class TimedHostForward(HostForward):
 
 
 class HostTimer(WorkerTimer):
-    """Implements `warfence.show.timeline.times.Timer`."""
+    """Implements `warfence.core.abilities.Timer`."""
 
     def forward(
         self, program: ForwardProgram, lane: WorkerLane, fixed: Mapping[str, Tensor], marker_after: str | None,

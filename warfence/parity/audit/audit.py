@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from warfence.core.abilities import FindsBoundary, disagreement
 from warfence.core.errors import WarfenceError
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import ForwardMode
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram
 from warfence.parity.audit.last_read import LastRead
 from warfence.parity.audit.scene import Scene
-from warfence.parity.boundary import FindsBoundary, disagreement
 from warfence.parity.cells import FINE, Cell, matrix, mode_cases
 from warfence.parity.rig import Rig, program_of
 
@@ -73,7 +73,7 @@ def audit_cell(rigs: Mapping[str, Rig], cell: Cell, measure: bool = True) -> Aud
                 found = rig.backend.find_boundary(program)
                 result.found[name] = found.stage or NONE
                 if result.found[name] != boundary:
-                    last = f"; that is {found.after}" if found.after is not None else ""
+                    last = f"; that is at {found.place}" if found.place else ""
                     result.problems.append(
                         f"{name}: '{result.found[name]}' is found to read last, declared is '{boundary}'{last}"
                     )

@@ -6,6 +6,5 @@
 from warfence.parity.boundary.find import Boundary, find
 from warfence.parity.boundary.kept import Kept
 from warfence.parity.boundary.trace import Access, Operation
-from warfence.parity.boundary.verify import FindsBoundary, confirm, disagreement
 
-__all__ = ["Access", "Boundary", "FindsBoundary", "Kept", "Operation", "confirm", "disagreement", "find"]
+__all__ = ["Access", "Boundary", "Kept", "Operation", "find"]

@@ -35,6 +35,16 @@ class Boundary:
         """The stage of the last reader, where the trace knows stages."""
         return self.after.stage or None if self.after is not None else None
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """What the last reader reads, as far as that can be seen."""
+        return tuple(dict.fromkeys(access.name for access in self.after.reads)) if self.after is not None else ()
+
+    @property
+    def place(self) -> str:
+        """The code of the last reader; empty where nobody knows."""
+        return self.after.where if self.after is not None else ""
+
     def lines(self) -> list[str]:
         """The report: every shared read with operation, cells and stack, and what decided."""
         said = [f"{op}: reads {', '.join(map(str, op.reads))}" for op in self.reads]

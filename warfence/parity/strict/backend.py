@@ -125,7 +125,7 @@ class StrictBackend:
         return StrictForward(program, self._machine, lane.queue, fixed, self._kernels, marker, gated, word)
 
     def time_stages(self) -> StrictTimer:
-        """Implements `warfence.show.timeline.times.TimesStages`."""
+        """Implements `warfence.core.abilities.TimesStages`."""
         return StrictTimer(self._machine)
 
     def state_to_host(self, name: str) -> np.ndarray:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from warfence.core.abilities import StageTime, Stamp
 from warfence.parity.strict.lanes import StrictLane
 from warfence.parity.strict.machine import Machine
-from warfence.show.timeline.times import StageTime, Stamp
 
 
 class StrictTimer:
-    """Implements `warfence.show.timeline.times.Timer` by counting entries of the machine's log."""
+    """Implements `warfence.core.abilities.Timer` by counting entries of the machine's log."""
 
     about: Mapping[str, str] = {
         "clock": "virtual: each thing that a lane does takes one step, and things happen only while the host blocks",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from warfence.core.abilities import StageTime
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE
 from warfence.core.program import ForwardProgram
 from warfence.show.timeline.model import HOST, Arrow, Mark, Slice, Timeline
-from warfence.show.timeline.times import StageTime
 from warfence.show.timeline.traced import Noted, Point, Tracer
 
 LANES = (SCHEDULE, PLAN, FORWARD)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from warfence import backends
+from warfence.core.abilities import Profiles
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE, Backend
 from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode
@@ -17,7 +18,6 @@ from warfence.serve.jobs.options import ServeOptions
 from warfence.serve.jobs.session import Session, Watcher, session
 from warfence.show.timeline.build import timeline
 from warfence.show.timeline.model import Timeline
-from warfence.show.timeline.times import Profiles
 from warfence.show.timeline.traced import Traced
 
 ROWS, SETTLED, BEFORE = 4, 3, 8  # requests; decoding steps that are left out; tokens a request has beyond the steps

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float32, Int32
 
+from warfence.core.abilities import Stamp, Timer, TimesStages
 from warfence.core.backend import FORWARD, ArraySpec, Backend, Forward, Lane, Marker, Outputs, SharedTables
 from warfence.core.batch import Batch
 from warfence.core.errors import InputError
 from warfence.core.fence import Ticket, TicketSource
 from warfence.core.gates import Gates
 from warfence.core.program import ForwardProgram, Gated
-from warfence.show.timeline.times import Stamp, Timer, TimesStages
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Tracer:
         if not isinstance(inner, TimesStages):
             raise InputError(
                 f"backend '{inner.name}' cannot tell when its stages run: it has no time_stages() "
-                "(see warfence.show.timeline.times); trace one that has it"
+                "(see warfence.core.abilities); trace one that has it"
             )
         self.timer: Timer = inner.time_stages()
         self.backend, self.device = inner.name, inner.device

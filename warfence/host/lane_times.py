@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from warfence.core.abilities import StageTime, Stamp
+from warfence.host.clock import HostClock
 from warfence.host.lanes import WorkerLane
-from warfence.show.timeline.times import HostClock, StageTime, Stamp
 
 
 class WorkerTimer(HostClock):
-    """Implements `warfence.show.timeline.times.Timer`."""
+    """Implements `warfence.core.abilities.Timer`."""
 
     about: Mapping[str, str] = {
         "clock": "the host's monotonic clock, read on each lane's own thread",
