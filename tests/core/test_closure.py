@@ -49,5 +49,5 @@ def test_the_package_gives_the_names_of_the_core() -> None:
 
 
 def test_another_name_is_refused() -> None:
-    with pytest.raises(AttributeError, match="has no attribute .Planner."):
+    with pytest.raises(AttributeError, match="has no attribute 'Planner'"):
         warfence.Planner  # noqa: B018

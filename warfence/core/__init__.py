@@ -1,9 +1,8 @@
 """The heart: policy, fence, and the loop that overlaps. Imports nothing else of warfence; read it in an hour.
 
 In this order: `modes` (the words), `program` (what a forward reads), `attention` and `promises` (who declares what), `policy`
-(where the ticket is recorded), `fence` (ticket, mailbox, barrier), `backend` (what a framework implements), `abilities` (what it may do
-beside that), `forwards`, `runner`,
-`scheduler` (the loop).
+(where the ticket is recorded), `fence` (ticket, mailbox, barrier), `backend` (what a framework implements) and `abilities`
+(what it may do beside that), `forwards`, `runner`, `scheduler` (the loop).
 """
 
 from warfence.core.abilities import ABILITIES, FindsBoundary, Profiles, TimesBarrier, TimesStages
