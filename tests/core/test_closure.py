@@ -12,7 +12,7 @@ import warfence
 from warfence import core
 
 CORE = {
-    "abilities", "attention", "backend", "batch", "errors", "fence", "forwards", "gates", "modes", "policy", "program",
+    "abilities", "attention", "backend", "batch", "errors", "fence", "forwards", "gates", "modes", "plugins", "policy", "program",
     "promises", "runner", "scheduler",
 }  # fmt: skip
 CAME_ALONG = (
