@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.strict_log import writes_before_earlier_reads
 from warfence.core.errors import FenceError, StageError
-from warfence.parity.strict.log import LogEntry, writes_before_earlier_reads
+from warfence.parity.strict.log import LogEntry
 
 Make = Callable[..., Any]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.strict_log import writes_before_earlier_reads
 from warfence.backends import available, load
 from warfence.core.attention import attention_names
 from warfence.core.modes import FenceMode
@@ -14,7 +15,6 @@ from warfence.core.runner import Runner
 from warfence.parity.small import SmallModel, first_difference, make_engine, serve, small_model
 from warfence.parity.strict.backend import StrictBackend
 from warfence.parity.strict.forward import StrictForward
-from warfence.parity.strict.log import writes_before_earlier_reads
 from warfence.serve.engine import tokens_sha256
 
 

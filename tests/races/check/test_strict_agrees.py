@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.races.check.launches import LATE, MAP, READ, THINK, Issued, Recording, T
+from tests.strict_log import writes_before_earlier_reads
 from warfence.parity.strict.backend import StrictBackend
-from warfence.parity.strict.log import writes_before_earlier_reads
 from warfence.races.replay.judged import judge
 from warfence.races.replay.recorded import RecordedPlayer
 from warfence.races.scenarios.library import catalogue

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.serve.spec.oracle import Oracle
+from tests.strict_log import writes_before_earlier_reads
 from warfence.core.attention import attention_names
 from warfence.core.modes import FenceMode
 from warfence.parity.small import SIZES, SmallModel, first_difference, make_engine, serve, workload
 from warfence.parity.strict.backend import StrictBackend
-from warfence.parity.strict.log import writes_before_earlier_reads
 from warfence.serve.engine import Engine, EngineConfig, Summary
 from warfence.serve.model.reference import ReferenceModel
 from warfence.serve.requests import Request

@@ -6,7 +6,7 @@ found: by tracing the kernels. measured: by overwriting the tables under a forwa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -51,12 +51,6 @@ def cells(modes: Sequence[str] = (), attentions: Sequence[str] = ()) -> list[Cel
     """What is audited: each mode and attention backend once, with its marker."""
     every = matrix(tuple(modes), tuple(attentions))
     return [cell for cell in every if cell.marker and cell.fence == FINE and cell.batch == 1]
-
-
-def audit(rigs: Mapping[str, Rig], wanted: Sequence[Cell], measure: bool = True) -> Iterator[Audited]:
-    """One result a cell. The backends of the rigs must leave their tables to the fence alone."""
-    for cell in wanted:
-        yield audit_cell(rigs, cell, measure)
 
 
 def audit_cell(rigs: Mapping[str, Rig], cell: Cell, measure: bool = True) -> Audited:

@@ -32,18 +32,3 @@ class LogEntry:
 
     def __str__(self) -> str:
         return f"{self.time:6} {self.lane:9} {self.kind:6} launch {self.launch:<4} {self.name}"
-
-
-def writes_before_earlier_reads(log: list[LogEntry]) -> list[tuple[LogEntry, LogEntry]]:
-    """Every (write, read) of the log in which a write landed before a read of an earlier launch (law 1).
-
-    Only pairs over a table that both name. Empty when the fence held, however the values came out.
-    """
-    found = []
-    landed: list[LogEntry] = []
-    for entry in log:
-        if entry.kind == "write":
-            landed.append(entry)
-        elif entry.kind == "stage" and entry.tables:
-            found += [(w, entry) for w in landed if entry.launch <= w.launch and set(w.tables) & set(entry.tables)]
-    return found
