@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.races.check.programs import Program, R, W
 from warfence.cli import main
 from warfence.races.check.events import Event
 from warfence.races.check.log_file import write_log
-from warfence.races.check.programs import Program, R, W
 
 CLEAN = Program().run("F", R("t")).record("F", "e").wait("S", "e").run("S", W("t"))
 RACY = Program().run("F", R("t")).run("S", W("t"))

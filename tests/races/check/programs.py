@@ -1,4 +1,4 @@
-"""Small programs in host order, for tests and examples: each call appends what the host would have enqueued.
+"""Small logs in host order, for tests of what the checker says: each call appends what the host would have enqueued.
 
     p = Program()
     with p.replay("F", 1) as step:
