@@ -73,6 +73,10 @@ def test_the_files_are_in_their_normal_form_and_named_as_what_they_hold() -> Non
         assert folder.joinpath(f"{scenario.id}.scenario").read_text("utf-8") == text(scenario)
 
 
+def test_the_readme_counts_them() -> None:
+    assert f"\n{len(catalogue())} programs from the bug reports" in (DOCS.parents[1] / "README.md").read_text("utf-8")
+
+
 @pytest.mark.slow
 def test_the_pages_are_those_that_the_command_makes() -> None:
     made = pages()
