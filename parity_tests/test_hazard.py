@@ -17,9 +17,9 @@ from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
 from warfence.core.policy import Decision
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, START, ForwardProgram
-from warfence.parity.fixture import Fixture
 from warfence.parity.small import SIZES, SmallModel, first_difference, make_engine, serve
 from warfence.serve.engine import Engine
+from warfence.serve.fixture import Fixture
 from warfence.serve.model.program import build, sliding_layers
 
 MakeBackend = Callable[..., Backend]

@@ -15,7 +15,7 @@ from warfence.core.attention import make_attention
 from warfence.core.backend import Backend
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode
-from warfence.parity.fixture import Fixture
+from warfence.serve.fixture import Fixture
 from warfence.serve.model.config import from_hf
 from warfence.serve.model.program import build, sliding_layers
 from warfence.serve.model.weights import load_weights

@@ -14,7 +14,7 @@ from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.forwards import FencePlan
 from warfence.core.modes import ForwardMode
 from warfence.core.program import REQ_TO_TOKEN
-from warfence.parity.fixture import Fixture
+from warfence.serve.fixture import Fixture
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.program import build, sliding_layers
 from warfence.serve.model.reference import ReferenceModel

@@ -10,7 +10,7 @@ from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram, Stage
-from warfence.parity.fixture import Fixture
+from warfence.serve.fixture import Fixture
 from warfence_jax.backend import JaxBackend
 from warfence_jax.forward import JaxForward
 

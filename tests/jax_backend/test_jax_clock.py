@@ -14,7 +14,7 @@ from warfence.core.batch import BatchLayout, pack
 from warfence.core.errors import StageError
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
-from warfence.parity.fixture import Fixture
+from warfence.serve.fixture import Fixture
 from warfence_jax import kernels
 from warfence_jax.backend import JaxBackend
 from warfence_jax.clock import Clock, Span

@@ -15,7 +15,7 @@ from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.errors import StageError
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import START, ForwardProgram, Stage
-from warfence.parity.fixture import Fixture
+from warfence.serve.fixture import Fixture
 from warfence_torch import kernels
 from warfence_torch.backend import TorchBackend
 from warfence_torch.segments import segments

@@ -12,7 +12,7 @@ from warfence.core.backend import FORWARD, PLAN, SCHEDULE, ArraySpec
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import START, ForwardProgram, Stage
-from warfence.parity.fixture import Fixture
+from warfence.serve.fixture import Fixture
 from warfence_torch.backend import TorchBackend
 from warfence_torch.kernels import KERNELS
 from warfence_torch.staging import DEPTH

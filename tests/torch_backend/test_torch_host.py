@@ -13,8 +13,8 @@ from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.errors import InputError, StageError, WarfenceError
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
-from warfence.parity.fixture import Fixture
 from warfence.parity.small import SIZES, make_engine, small_model
+from warfence.serve.fixture import Fixture
 from warfence_torch import kernels
 from warfence_torch.backend import TorchBackend
 

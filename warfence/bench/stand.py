@@ -19,7 +19,7 @@ from warfence.core.batch import Batch, BatchLayout, BatchRow, pack
 from warfence.core.errors import InputError, WarfenceError
 from warfence.core.forwards import PlannedForward
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
-from warfence.parity.fixture import Fixture
+from warfence.serve.fixture import Fixture
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.program import state_specs, table_specs
 from warfence.serve.model.weights import Weights

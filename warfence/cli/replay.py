@@ -18,13 +18,13 @@ from warfence.cli.output import print_json, print_table, say, screens
 from warfence.cli.trace import check_file, write_timelines
 from warfence.core.errors import InputError
 from warfence.races.replay.registry import installed, machines
-from warfence.races.replay.timeline import timeline
 from warfence.races.replay.values import place
 from warfence.races.replay.verdicts import Replayed, replay_fixed
 from warfence.races.replay.verdicts import replay as replay_one
 from warfence.races.scenarios.library import catalogue as all_scenarios
 from warfence.races.scenarios.library import find
 from warfence.races.scenarios.parse import read
+from warfence.show.timeline.replayed import timeline
 
 
 def replay(

@@ -16,11 +16,10 @@ from warfence.core.batch import Batch
 from warfence.core.errors import FenceError
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode, Region
-from warfence.parity.fixture import Fixture
+from warfence.host.landing import bound_s
+from warfence.serve.fixture import Fixture
 
 END = "end"  # the release point of a write that lands only after the whole forward
-LANDING_FACTOR = 50  # how many landing times a write is given where only the runtime knows what blocks it
-LEAST_BOUND_S = 0.03  # a busy machine may leave a thread alone for this long
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Prober:
         self._program = planned.forward.program
         self._fixture, self._planned, self._batch, self._scratch = fixture, planned, batch, scratch
         self._value = 0
-        self._bound_s = max(LEAST_BOUND_S, LANDING_FACTOR * self._landing_s())
+        self._bound_s = bound_s(self._landing_s())
 
     def release(self, fence: FenceMode) -> Release:
         """Binary search over the gates of one forward; then both neighbours of each answer are tried again.

@@ -19,8 +19,8 @@ from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode, ForwardMode, Region, SharedReadEnds, WarReadDonePolicy
 from warfence.core.policy import Query, decide
 from warfence.core.program import ForwardProgram, Stage
-from warfence.parity.fixture import Fixture
 from warfence.parity.probe import END, Prober, Release, Scratch
+from warfence.serve.fixture import Fixture
 
 TABLES = ("left", "right")
 ROWS, COLUMNS, BATCH = 5, 4, 2

@@ -14,9 +14,9 @@ from warfence.core.modes import ForwardMode
 from warfence.core.policy import RULES, Rule
 from warfence.core.program import REQ_TO_TOKEN, ForwardProgram
 from warfence.parity.cells import BATCHES, DONATION, Cell, mode_cases
-from warfence.parity.fixture import Fixture
 from warfence.parity.probe import Prober, Scratch
 from warfence.parity.small import BLOCK, SmallModel, small_drafting
+from warfence.serve.fixture import Fixture
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.program import build, sliding_layers, state_specs
 from warfence.serve.spec import get

@@ -13,9 +13,9 @@ from warfence.core.backend import ArraySpec
 from warfence.core.batch import Batch, BatchLayout, pack
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
-from warfence.parity.fixture import Fixture
 from warfence.parity.kernels import Kernel
 from warfence.parity.strict.backend import StrictBackend
+from warfence.serve.fixture import Fixture
 
 LAYOUT = BatchLayout(1, 1)
 STAGES = (

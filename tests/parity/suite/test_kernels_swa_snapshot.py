@@ -17,10 +17,10 @@ from warfence.core.errors import InputError, StageError, WarfenceError
 from warfence.core.modes import ForwardMode
 from warfence.core.program import FULL_TO_SWA, ForwardProgram
 from warfence.host.stage_calls import StageEnv, bind, for_call
-from warfence.parity.fixture import Fixture
 from warfence.parity.kernels import KERNELS
 from warfence.parity.small import BLOCK, SmallModel, small_drafting
 from warfence.parity.strict.backend import StrictBackend
+from warfence.serve.fixture import Fixture
 from warfence.serve.model.program import build, sliding_layers, state_specs
 
 CONTEXT, SLOTS, CHUNK, WINDOW = 32, 64, 6, 5

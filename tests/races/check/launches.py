@@ -9,11 +9,11 @@ import numpy as np
 
 from warfence.core.backend import ArraySpec, Backend, Forward, Lane, Outputs
 from warfence.core.fence import Ticket
-from warfence.parity.fixture import Fixture
 from warfence.races.check.events import Event
 from warfence.races.check.log_file import Log
 from warfence.races.check.report import Report, check
 from warfence.races.replay.recorded import Reads, one_row, program_of, recorded
+from warfence.serve.fixture import Fixture
 
 T, MAP = "t", "map"
 SHAPE = (3, 4)

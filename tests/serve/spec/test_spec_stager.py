@@ -14,8 +14,8 @@ from warfence.core.fence import WarBarrier
 from warfence.core.forwards import FencePlan
 from warfence.core.modes import ForwardMode, WarReadDonePolicy
 from warfence.core.runner import Runner
-from warfence.parity.fixture import Fixture
 from warfence.parity.strict.backend import StrictBackend
+from warfence.serve.fixture import Fixture
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.program import build, sliding_layers
 from warfence.serve.model.weights import random_weights

@@ -14,7 +14,7 @@ from warfence.core.batch import Batch
 from warfence.core.errors import FenceError
 from warfence.core.forwards import PlannedForward
 from warfence.parity.audit.scene import Scene, Values
-from warfence.parity.fixture import Fixture
+from warfence.serve.fixture import Fixture
 
 Seen = dict[str, np.ndarray]
 SETS = 4  # of wrong values that are tried before a position counts as one behind which nothing is read

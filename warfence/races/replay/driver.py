@@ -13,15 +13,24 @@ from dataclasses import dataclass
 
 from warfence.core.errors import FenceError
 from warfence.core.gates import WATCHDOG_S
-from warfence.parity.probe import LANDING_FACTOR, LEAST_BOUND_S
+from warfence.host.landing import bound_s
 from warfence.races.replay.hosts import Hosts
 from warfence.races.replay.machine import Machine
 from warfence.races.replay.plan import Attempt
-from warfence.races.replay.timeline import Ran
 from warfence.races.replay.values import Difference, differences, place
 
 POLL_S = 50e-6
 MOST_BOUND_S = 0.25  # on a busy machine a first step may take long for other reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One access of a run, in seconds since its start. stood: until when it did not run though its gate was open."""
+
+    step: int
+    opened: float
+    ended: float
+    stood: float | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,7 @@ class Driver:
         self._note()
 
     def _come_to_rest(self, step: int | None) -> None:
-        bound_s = min(max(LEAST_BOUND_S, LANDING_FACTOR * self._landing_s), MOST_BOUND_S)
+        most_s = min(bound_s(self._landing_s), MOST_BOUND_S)
         seen, since = -1, time.perf_counter()
         while not self._fired and (step is None or not self._machine.gates.finished(step)):
             self._hosts.settle()
@@ -146,7 +155,7 @@ class Driver:
             count = self._machine.count() + self._hosts.count()
             if count != seen:
                 seen, since = count, time.perf_counter()
-            elif not certain or (certain == "runtime" and time.perf_counter() - since > bound_s):
+            elif not certain or (certain == "runtime" and time.perf_counter() - since > most_s):
                 return
             else:
                 time.sleep(POLL_S)

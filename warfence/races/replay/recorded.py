@@ -12,7 +12,6 @@ from warfence.core.errors import FenceError
 from warfence.core.fence import Ticket
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
-from warfence.parity.fixture import Fixture
 from warfence.races.check.events import Event
 from warfence.races.check.log_file import Log
 from warfence.races.check.recording import Recorded
@@ -23,6 +22,7 @@ from warfence.races.replay.interface import CELLS, TABLES, Layout, Range, layout
 from warfence.races.replay.machine import Gates, Part, Stand
 from warfence.races.scenarios.operations import Memories, Op
 from warfence.races.scenarios.trace import Trace
+from warfence.serve.fixture import Fixture
 
 ROW = BatchLayout(1, 1)
 Reads = tuple[str, ...]  # the tables of one stage

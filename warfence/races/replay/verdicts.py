@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from warfence.core.errors import InputError
-from warfence.races.replay.driver import Driver, Observed
+from warfence.races.replay.driver import Driver, Observed, Ran
 from warfence.races.replay.machine import Machines
 from warfence.races.replay.parts import donates
 from warfence.races.replay.plan import Attempt, attempts, repaired_attempts
-from warfence.races.replay.timeline import Ran
 from warfence.races.replay.values import NOT_SHOWN, place, say
 from warfence.races.scenarios.explore import Outcome, explore
 from warfence.races.scenarios.library import find

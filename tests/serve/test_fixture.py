@@ -15,9 +15,9 @@ from warfence.core.forwards import PlannedForward
 from warfence.core.modes import ForwardMode, SharedReadEnds
 from warfence.core.policy import Query, decide
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
-from warfence.parity.fixture import Fixture
 from warfence.parity.small import small_model
 from warfence.parity.strict.backend import StrictBackend
+from warfence.serve.fixture import Fixture
 
 BATCH = pack(BatchLayout(1, 1), [])
 

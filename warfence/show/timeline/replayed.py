@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from warfence.races.replay.driver import Ran
 from warfence.races.replay.plan import Attempt
 from warfence.races.scenarios.trace import Step
 from warfence.show.timeline.model import Kind, Mark, Slice, Timeline
@@ -13,16 +13,6 @@ ABOUT = {
     "clock": "the host's monotonic clock",
     "slice": "an access, from when its gate was opened until the host saw that it had run; a wait, as long as it stood",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """One access of a run, in seconds since its start. stood: until when it did not run though its gate was open."""
-
-    step: int
-    opened: float
-    ended: float
-    stood: float | None = None
 
 
 def timeline(title: str, attempt: Attempt, ran: Sequence[Ran]) -> Timeline:
