@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from warfence.races.check.events import Event
+from warfence.races.check.findings import check
 from warfence.races.check.log_file import read_log, write_log
-from warfence.races.check.report import check
 
 ROWS, WIDTH, BATCH = 512, 64, 8
 

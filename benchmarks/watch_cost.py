@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 
 from warfence.cli.serve_watch import session
+from warfence.races.check.findings import check
 from warfence.races.check.log_file import read_log
-from warfence.races.check.report import check
 from warfence.serve.jobs.job import prepare
 from warfence.serve.jobs.options import ServeOptions
 from warfence.serve.jobs.session import Watcher

@@ -110,7 +110,7 @@ def test_an_arrow_the_wrong_way_is_found(file: str, code: str, tmp_path: Path) -
     ("file", "code"),
     [
         ("warfence/serve/a.py", "from warfence import __version__\nfrom warfence.serve.b import c\nimport numpy"),
-        ("warfence/parity/a.py", "from warfence.races.check.report import check"),
+        ("warfence/parity/a.py", "from warfence.races.check.findings import check"),
         ("warfence_torch/a.py", "from warfence_torch.b import c\nfrom warfence.host.lanes import WorkerLane"),
     ],
 )

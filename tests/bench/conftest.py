@@ -7,10 +7,11 @@ from functools import partial
 import pytest
 
 from warfence.bench.cases import Case
-from warfence.bench.group import Effort, Group, Watch
+from warfence.bench.group import Effort, Group
 from warfence.bench.measure import Measurement
 from warfence.bench.results import CaseResult
 from warfence.bench.strategies import STRATEGIES
+from warfence.host.meter import Meter
 from warfence.serve.jobs.start import open_backend
 
 LITTLE = Effort(rounds=2, steps=8, block_s=0.001, bursts=1, memory_steps=9)
@@ -20,7 +21,7 @@ SMALL = Case("1x32", writes=3, batch=2, table_rows=8)
 @pytest.fixture(scope="session")
 def measured() -> tuple[CaseResult, list[str]]:
     """The result of every strategy, and the order in which blocks ran."""
-    group = Group("strict", partial(open_backend, "strict", "cpu"), SMALL, STRATEGIES, LITTLE, Watch())
+    group = Group("strict", partial(open_backend, "strict", "cpu"), SMALL, STRATEGIES, LITTLE, Meter())
     try:
         measurement = Measurement(group, SMALL)
         for _ in range(LITTLE.rounds):

@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 
-from warfence.bench.group import Group, Watch, chosen
+from warfence.bench.group import Group, chosen
 from warfence.bench.measure import measure
+from warfence.host.meter import Meter
 from warfence.serve.jobs.start import open_backend
 
 from .conftest import LITTLE, SMALL
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.slow]
     ("backend", "left_out"), [("torch", {"donation_only", "copied_tables"}), ("jax", {"fresh_staging"})]
 )
 def test_every_strategy_on_a_gpu(backend: str, left_out: set[str]) -> None:
-    group = Group(backend, partial(open_backend, backend, "cuda"), SMALL, chosen([]), LITTLE, Watch())
+    group = Group(backend, partial(open_backend, backend, "cuda"), SMALL, chosen([]), LITTLE, Meter())
     try:
         (result,) = measure([(group, SMALL)])
     finally:

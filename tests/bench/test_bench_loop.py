@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from warfence.bench import loop
+from warfence.bench.fixture import BenchFixture, Size, difference
 from warfence.bench.loop import LEAD_IN, run_block
 from warfence.bench.presets import find, tiled_weights
-from warfence.bench.stand import Size, Stand, difference
 from warfence.bench.strategies import STRATEGIES
 from warfence.core.errors import InputError, WarfenceError
 from warfence.core.modes import FenceMode
@@ -22,37 +22,37 @@ CONFIG = find("1x32").config("1x32")
 
 
 @pytest.fixture
-def stand() -> Iterator[Stand]:
+def fixture() -> Iterator[BenchFixture]:
     backend = StrictBackend()
-    made = Stand(backend, Size(CONFIG, 2, 8), tiled_weights(CONFIG))
+    made = BenchFixture(backend, Size(CONFIG, 2, 8), tiled_weights(CONFIG))
     made.fill(made.planned("captured", True))
     yield made
     backend.close()
 
 
-def test_a_right_fence_gives_the_serial_results(stand: Stand) -> None:
-    planned, work = stand.planned("captured", True), stand.work(3)
-    expected = stand.expected(planned, work)
+def test_a_right_fence_gives_the_serial_results(fixture: BenchFixture) -> None:
+    planned, work = fixture.planned("captured", True), fixture.work(3)
+    expected = fixture.expected(planned, work)
     for strategy in (SERIAL, IN_GRAPH):
-        assert run_block(stand, strategy, planned, work, 8, False, expected).step_ms > 0
+        assert run_block(fixture, strategy, planned, work, 8, False, expected).step_ms > 0
 
 
-def test_without_a_fence_the_results_are_wrong_and_nothing_is_measured(stand: Stand) -> None:
-    planned, work = stand.planned("captured", True), stand.work(3)
-    expected = stand.expected(planned, work)
+def test_without_a_fence_the_results_are_wrong_and_nothing_is_measured(fixture: BenchFixture) -> None:
+    planned, work = fixture.planned("captured", True), fixture.work(3)
+    expected = fixture.expected(planned, work)
     off = replace(IN_GRAPH, name="none at all", fence=FenceMode.OFF)
     with pytest.raises(WarfenceError, match="behind the strategy none at all gave another result than the serial loop"):
-        run_block(stand, off, planned, work, 8, False, expected)
+        run_block(fixture, off, planned, work, 8, False, expected)
 
 
-def test_a_live_write_that_changes_nothing_is_no_premise(stand: Stand) -> None:
-    planned, (even, _) = stand.planned("captured", True), stand.work(3)
+def test_a_live_write_that_changes_nothing_is_no_premise(fixture: BenchFixture) -> None:
+    planned, (even, _) = fixture.planned("captured", True), fixture.work(3)
     with pytest.raises(WarfenceError, match=r"the live write changes a margin by .* only"):
-        stand.expected(planned, (even, even))
+        fixture.expected(planned, (even, even))
 
 
-def test_writes_of_a_step_are_in_rows_that_nobody_uses_but_for_the_live_one(stand: Stand) -> None:
-    for writes in stand.work(5):
+def test_writes_of_a_step_are_in_rows_that_nobody_uses_but_for_the_live_one(fixture: BenchFixture) -> None:
+    for writes in fixture.work(5):
         assert len(writes) == 5
         assert all(len(cells) == len(set(cells.tolist())) == len(values) == 8 for cells, values in writes)
         assert writes[0][0].max() < 2 * 32

@@ -9,14 +9,15 @@ from functools import partial
 import pytest
 
 from warfence.bench.document import FORMAT, Document, document, environment
-from warfence.bench.group import Group, Watch, chosen
+from warfence.bench.group import Group, chosen
 from warfence.bench.measure import Measurement, measure
 from warfence.bench.memory import over_steps
 from warfence.bench.results import CaseResult
-from warfence.bench.run import Found, Plan, run
+from warfence.bench.run import BenchOptions, Found, run
 from warfence.bench.strategies import NAMES
 from warfence.core.errors import InputError
 from warfence.host.documents import decoded, plain
+from warfence.host.meter import Meter
 from warfence.serve.jobs.start import open_backend
 
 from .conftest import LITTLE, SMALL
@@ -92,7 +93,7 @@ def test_a_backend_without_markers_still_has_a_reference_for_its_limits() -> Non
 
         return StrictBackend(external_markers=False, **options)
 
-    group = Group("strict", unmarked, SMALL, chosen(["serial", "in_graph"]), LITTLE, Watch())
+    group = Group("strict", unmarked, SMALL, chosen(["serial", "in_graph"]), LITTLE, Meter())
     try:
         (result,) = measure([(group, SMALL)])
     finally:
@@ -119,7 +120,7 @@ def test_a_strategy_that_there_is_not_is_refused() -> None:
 
 @pytest.mark.parametrize("backend", ["torch", "jax"])
 def test_backends_agree_with_themselves_behind_every_strategy(backend: str) -> None:
-    group = Group(backend, partial(open_backend, backend, "cpu"), SMALL, chosen([]), LITTLE, Watch())
+    group = Group(backend, partial(open_backend, backend, "cpu"), SMALL, chosen([]), LITTLE, Meter())
     try:
         (result,) = measure([(group, SMALL)])
     finally:
@@ -140,10 +141,10 @@ def test_cases_that_differ_in_table_rows_alone_take_turns(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Measurement, "round", noted)
     few, many = SMALL, replace(SMALL, table_rows=64)
-    plan = Plan(
+    plan = BenchOptions(
         {"strict": partial(open_backend, "strict", "cpu")}, "cpu", [few, many], (), chosen(["in_graph"]), LITTLE
     )
     found = Found()
-    run(plan, Watch(), found)
+    run(plan, Meter(), found)
     assert turns == [8, 64] * LITTLE.rounds
     assert [result.case for result in found.cases] == [few, many]

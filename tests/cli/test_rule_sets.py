@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from warfence.cli.rule_sets import OURS, Difference, alike, differences, folded, launch_cases
+from warfence.cli.rule_sets import OURS, RuleDifference, alike, differences, folded, launch_cases
 from warfence.core.modes import ForwardMode, Region, SharedReadEnds
 from warfence.core.policy import decide
 from warfence.parity.cells import FINE, MODES, Cell
@@ -65,7 +65,7 @@ def test_what_is_called_unsound_is_measured_to_be(rig: Rig, name: str) -> None:
         assert result.sound == (one.verdict != "UNSOUND"), (one, result.release)
 
 
-def cell_of(one: Difference) -> Cell | None:
+def cell_of(one: RuleDifference) -> Cell | None:
     """The cell of the matrix that has such a launch; None where there is none (a plain decode of n-grams)."""
     case = one.case
     for mode in MODES:
@@ -74,7 +74,7 @@ def cell_of(one: Difference) -> Cell | None:
     return None
 
 
-def planted(rig: Rig, one: Difference, cell: Cell) -> str | None:
+def planted(rig: Rig, one: RuleDifference, cell: Cell) -> str | None:
     """Where a marker is planted by hand, because ours plants none: the first rules trust any."""
     if not one.case.marker or one.case.query.declared is SharedReadEnds.IN_GRAPH:
         return None

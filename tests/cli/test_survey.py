@@ -16,6 +16,7 @@ class Capabilities:
     gates: bool = True
     external_markers: bool = False
     reasons: dict = field(default_factory=lambda: {"external_markers": "no events here"})
+    ways: dict = field(default_factory=dict)
 
 class Good:
     device = "pretend"
@@ -52,6 +53,7 @@ def test_a_backend_tells_its_device_and_capabilities() -> None:
         "device": "pretend",
         "capabilities": {"gates": True, "external_markers": False},
         "reasons": {"external_markers": "no events here"},
+        "ways": {},
     }
 
 

@@ -11,7 +11,7 @@ from warfence.core.errors import InputError
 
 BASE_WRITES, BASE_BATCH, BASE_ROWS = 10, 8, 1000
 
-# What is moved by each axis; the last two serve requests and are not made of cases (`warfence.bench.served`).
+# What is moved by each axis; the last two serve requests and are not made of cases (`warfence.bench.engine_runs`).
 VALUES: dict[str, tuple[int | bool, ...]] = {
     "writes": (3, 10, 30, 100),
     "sync": (False, True),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import perf_counter
 
+from warfence.bench.fixture import BenchFixture
 from warfence.bench.spread import Spread
-from warfence.bench.stand import Stand
 from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode
@@ -14,13 +14,13 @@ from warfence.core.modes import FenceMode
 CALLS = 8  # behind one launch: few, so that the launch is still running
 
 
-def host_costs_us(stand: Stand, planned: PlannedForward, bursts: int) -> dict[str, Spread]:
+def host_costs_us(fixture: BenchFixture, planned: PlannedForward, bursts: int) -> dict[str, Spread]:
     """Microseconds of publish and barrier, by the kind of ticket.
 
     in_graph: the marker's (left out where the forward has none). recorded: a fresh one, as before and after the replay.
     coarse: nothing is published, and the barrier waits for the lane. off: the barrier of `--fence off`, which is the floor.
     """
-    schedule, forward, mailbox = stand.schedule, stand.lane, stand.runner.mailbox
+    schedule, forward, mailbox = fixture.schedule, fixture.lane, fixture.runner.mailbox
     fine, coarse, off = (WarBarrier(mode) for mode in (FenceMode.FINE, FenceMode.COARSE, FenceMode.OFF))
     marker = planned.forward.marker
 
@@ -44,9 +44,9 @@ def host_costs_us(stand: Stand, planned: PlannedForward, bursts: int) -> dict[st
     taken: dict[str, list[float]] = {name: [] for name in kinds}
     for _ in range(bursts):
         for name, call in kinds.items():
-            stand.settle()
-            launch = next(stand.launches)
-            outputs = stand.runner.execute(planned, stand.batch, launch)
+            fixture.settle()
+            launch = next(fixture.launches)
+            outputs = fixture.runner.execute(planned, fixture.batch, launch)
             mailbox.clear()
             start = perf_counter()
             for _ in range(CALLS):

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warfence.bench.engine_runs import ServedResult
 from warfence.bench.group import Effort
 from warfence.bench.results import CaseResult
-from warfence.bench.served import ServedResult
 from warfence.bench.strategies import STRATEGIES
 from warfence.core.errors import InputError
 from warfence.host import documents
-from warfence.serve.jobs.report import versions
+from warfence.serve.jobs.run_report import versions
 
 FORMAT = 1
 KERNELS = "float32; decoders of random weights, 32 columns a table row, a window of 16, every other layer sliding"

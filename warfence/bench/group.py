@@ -1,4 +1,4 @@
-"""Strategies on their stands: all that is made and compiled before anything is measured."""
+"""Strategies on their fixtures: all that is made and compiled before anything is measured."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from warfence.bench.cases import Case
+from warfence.bench.fixture import BenchFixture, Size
 from warfence.bench.presets import find, tiled_weights
-from warfence.bench.stand import Size, Stand
 from warfence.bench.strategies import STRATEGIES, Strategy, not_taken
 from warfence.core.backend import Backend
 from warfence.core.errors import InputError
 from warfence.core.forwards import PlannedForward
+from warfence.host.meter import Meter
 
 LEAST_STEPS = 8
 Open = Callable[[Mapping[str, str]], Backend]  # a backend with these options
@@ -35,53 +36,43 @@ class Effort:
 QUICK = Effort(rounds=5, steps=20, block_s=0.15, bursts=8, memory_steps=90)
 
 
-class Watch:
-    """Told how the measuring goes on. This one is silent."""
-
-    def phase(self, what: str, total: int) -> None:
-        """`total` parts of something begin."""
-
-    def advance(self) -> None:
-        """One part is done."""
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A strategy on its stand, ready to run."""
+    """A strategy on its fixture, ready to run."""
 
     strategy: Strategy
-    stand: Stand
+    fixture: BenchFixture
     planned: PlannedForward
 
 
 class Group:
-    """The cases of one size on one backend: the stands (one for each set of backend options), compiled once. Close it."""
+    """The cases of one size on one backend: the fixtures (one for each set of backend options), compiled once. Close it."""
 
     def __init__(
-        self, name: str, open_backend: Open, case: Case, strategies: Sequence[Strategy], effort: Effort, watch: Watch
+        self, name: str, open_backend: Open, case: Case, strategies: Sequence[Strategy], effort: Effort, meter: Meter
     ) -> None:
         config = find(case.forward).config(case.forward)
-        self.name, self.effort, self.watch = name, effort, watch
+        self.name, self.effort, self.meter = name, effort, meter
         self.entries: list[Entry] = []
         self.unavailable: dict[str, str] = {}
         self.size = Size(config, case.batch, case.table_rows)
         self._weights = tiled_weights(config)
         self.parameters = sum(w.size for w in self._weights.values())
-        self._open, self._stands = open_backend, dict[tuple[tuple[str, str], ...], Stand]()
-        watch.phase(
+        self._open, self._fixtures = open_backend, dict[tuple[tuple[str, str], ...], BenchFixture]()
+        meter.phase(
             f"{name}: {case.forward}, batch {case.batch}, {case.table_rows} rows: compiling", len(strategies) + 1
         )
         try:
-            self.first = self._stand({})
+            self.first = self._fixture({})
             # What the limits are measured with: the forward that carries the marker, where there can be one.
             self.reference = self.first.planned("captured", True)
-            watch.advance()
+            meter.step()
             for strategy in strategies:
                 self._prepare(strategy)
-                watch.advance()
-            for stand in self._stands.values():
-                stand.settle()
-                stand.fill(stand.planned("captured", True))
+                meter.step()
+            for fixture in self._fixtures.values():
+                fixture.settle()
+                fixture.fill(fixture.planned("captured", True))
             gc.collect()
             gc.freeze()  # what was made so far stays: a collection before a block then takes no time
         except BaseException:
@@ -90,38 +81,38 @@ class Group:
 
     def close(self) -> None:
         """End every backend of the group, and let go of its memory."""
-        for stand in self._stands.values():
-            stand.backend.close()
-        self._stands.clear()
+        for fixture in self._fixtures.values():
+            fixture.backend.close()
+        self._fixtures.clear()
         self.entries.clear()
         gc.unfreeze()
         gc.collect()
 
     # -- inside
 
-    def _stand(self, options: Mapping[str, str]) -> Stand:
+    def _fixture(self, options: Mapping[str, str]) -> BenchFixture:
         key = tuple(sorted(options.items()))
-        if key not in self._stands:
+        if key not in self._fixtures:
             backend = self._open(options)
             try:
-                self._stands[key] = Stand(backend, self.size, self._weights)
+                self._fixtures[key] = BenchFixture(backend, self.size, self._weights)
             except BaseException:
                 backend.close()
                 raise
-        return self._stands[key]
+        return self._fixtures[key]
 
     def _prepare(self, strategy: Strategy) -> None:
         """Make it an entry, or note why it cannot be one."""
         try:
             reason = not_taken(self.name, strategy.options)
-            stand = self._stand(strategy.options) if reason is None else self.first
-            reason = reason or strategy.lacking(stand.backend.capabilities)
+            fixture = self._fixture(strategy.options) if reason is None else self.first
+            reason = reason or strategy.lacking(fixture.backend.capabilities)
         except InputError as refused:
             reason = str(refused)
         if reason is not None:
             self.unavailable[strategy.name] = reason
             return
-        self.entries.append(Entry(strategy, stand, stand.planned(*strategy.forward)))
+        self.entries.append(Entry(strategy, fixture, fixture.planned(*strategy.forward)))
 
 
 def chosen(names: Sequence[str]) -> list[Strategy]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 
-from warfence.bench.stand import Result, Stand, Work, difference
+from warfence.bench.fixture import BenchFixture, Result, Work, difference
 from warfence.bench.strategies import Strategy
 from warfence.core.backend import Outputs
 from warfence.core.errors import WarfenceError
@@ -37,12 +37,12 @@ class Block:
 
 
 def run_block(
-    stand: Stand, strategy: Strategy, planned: PlannedForward, work: Work, steps: int, sync: bool,
+    fixture: BenchFixture, strategy: Strategy, planned: PlannedForward, work: Work, steps: int, sync: bool,
     expected: tuple[Result, Result],
 ) -> Block:  # fmt: skip
     """`steps` counted steps behind one strategy. WarfenceError when a launch gave another result than the serial one."""
-    barrier, mailbox = WarBarrier(strategy.fence), stand.runner.mailbox
-    stand.settle()
+    barrier, mailbox = WarBarrier(strategy.fence), fixture.runner.mailbox
+    fixture.settle()
     stamps: list[tuple[float, float, float, float, float]] = []
     results: list[Result] = []
     device: list[float | None] = []
@@ -61,17 +61,17 @@ def run_block(
         for i in range(LEAD_IN + steps + 1):
             begun = perf_counter()
             for cells, values in work[i % 2]:
-                stand.tables.write(stand.schedule, REQ_TO_TOKEN, cells, values)
+                fixture.tables.write(fixture.schedule, REQ_TO_TOKEN, cells, values)
             if sync:
-                stand.schedule.synchronize()
+                fixture.schedule.synchronize()
             written = perf_counter()
-            launch = next(stand.launches)
-            outputs = stand.runner.execute(planned, stand.batch, launch)
+            launch = next(fixture.launches)
+            outputs = fixture.runner.execute(planned, fixture.batch, launch)
             issued = perf_counter()
             if strategy.serial:
                 mailbox.clear()
             else:
-                barrier.apply(launch, mailbox, stand.schedule, stand.lane)
+                barrier.apply(launch, mailbox, fixture.schedule, fixture.lane)
             fenced = perf_counter()
             if strategy.serial:
                 take(outputs)

@@ -81,8 +81,10 @@ class Measurement:
 
     def _run(self, entry: Entry, steps: int) -> Block:
         self.order.append(entry.strategy.name)
-        block = run_block(entry.stand, entry.strategy, entry.planned, self._work, steps, self.case.sync, self._expected)
-        self.group.watch.advance()
+        block = run_block(
+            entry.fixture, entry.strategy, entry.planned, self._work, steps, self.case.sync, self._expected
+        )
+        self.group.meter.step()
         return block
 
     def _latency(self) -> tuple[Spread | None, str | None]:
@@ -106,10 +108,12 @@ class Measurement:
 
         def third() -> int:
             for _ in range(blocks):
-                run_block(entry.stand, entry.strategy, entry.planned, self._work, steps, self.case.sync, self._expected)
+                run_block(
+                    entry.fixture, entry.strategy, entry.planned, self._work, steps, self.case.sync, self._expected
+                )
             return blocks * (steps + LEAD_IN + 1)
 
-        return over_steps(third, entry.stand.backend.report)
+        return over_steps(third, entry.fixture.backend.report)
 
 
 def measure(cases: list[tuple[Group, Case]]) -> list[CaseResult]:
@@ -117,7 +121,7 @@ def measure(cases: list[tuple[Group, Case]]) -> list[CaseResult]:
     group, first = cases[0]
     parts = sum(len(one.entries) for one, _ in cases)
     others = f" and {len(cases) - 1} more, in turn" if len(cases) > 1 else ""
-    group.watch.phase(f"{group.name}: {first.name}{others}", (group.effort.rounds + 1) * parts)
+    group.meter.phase(f"{group.name}: {first.name}{others}", (group.effort.rounds + 1) * parts)
     measurements = [Measurement(one, case) for one, case in cases]
     for _ in range(group.effort.rounds):
         for measurement in measurements:

@@ -12,19 +12,20 @@ import typer
 from rich.console import Console
 
 from warfence.bench import document as documents
-from warfence.bench import presets, served
+from warfence.bench import engine_runs, presets
 from warfence.bench.cases import AXES, cases
 from warfence.bench.compare import changes, differences, missing
 from warfence.bench.group import LEAST_STEPS, QUICK, Effort, Open, chosen
 from warfence.bench.plots import check_plots, draw
 from warfence.bench.presets import PRESETS
-from warfence.bench.run import Found, Plan, run
+from warfence.bench.run import BenchOptions, Found, run
 from warfence.bench.strategies import NAMES
 from warfence.cli import environment, survey, words
 from warfence.cli import options as given
-from warfence.cli.bench_view import print_changes, print_results, watching
+from warfence.cli.bench_view import print_changes, print_results
 from warfence.cli.contenders import contenders
 from warfence.cli.exits import CheckFailed, Interrupted
+from warfence.cli.meter import metered
 from warfence.cli.output import print_json, say, screens
 from warfence.core.errors import InputError
 from warfence.host.documents import plain
@@ -104,12 +105,12 @@ def bench(
         raise stopped
 
 
-def _measure(plan: Plan, bars: Console) -> tuple[documents.Document, BaseException | None]:
+def _measure(plan: BenchOptions, bars: Console) -> tuple[documents.Document, BaseException | None]:
     """The document, and what ended the run early: what was measured until then is kept."""
     found, stopped = Found(), None
     try:
-        with watching(bars) as watch:
-            run(plan, watch, found)
+        with metered(bars) as meter:
+            run(plan, meter, found)
     except (Exception, KeyboardInterrupt) as early:
         stopped = early
     about = documents.environment(*_surroundings(plan))
@@ -132,23 +133,23 @@ def _effort(quick: bool, steps: int | None, rounds: int | None) -> Effort:
 def _plan(
     names: list[str], device: str, quick: bool, axes: list[str], forwards: list[str], strategies: list[str],
     effort: Effort, trace: Path | None,
-) -> Plan:  # fmt: skip
+) -> BenchOptions:  # fmt: skip
     """Everything that can be refused is refused here, before anything is compiled."""
     if device not in words.DEVICES:
         raise InputError(f"--device is '{device}'; choose one of: {', '.join(words.DEVICES)}")
     if quick and not forwards:
         forwards = [presets.usual(device)[0]]
     chosen_cases = cases(axes, forwards, device)
-    served.check(axes, trace)
+    engine_runs.check(axes, trace)
     opened: dict[str, Open] = {
         contender.target: partial(open_backend, contender.target, device)
         for contender in contenders(names, device).values()
     }
     requests = 8 if quick else 24
-    return Plan(opened, device, chosen_cases, axes, chosen(strategies), effort, trace, requests)
+    return BenchOptions(opened, device, chosen_cases, axes, chosen(strategies), effort, trace, requests)
 
 
-def _surroundings(plan: Plan) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def _surroundings(plan: BenchOptions) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The devices, and the variables in the environment that move races."""
     variables = {str(found["name"]): found["value"] for found in environment.survey() if found["value"] is not None}
     if plan.device == "cpu":

@@ -1,18 +1,15 @@
-"""What `warfence bench` shows: a bar while it runs, then a table a case and a line each on what belongs to no strategy."""
+"""What `warfence bench` shows: a table a case and a line each on what belongs to no strategy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import groupby
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from warfence.bench.compare import Change
-from warfence.bench.group import Watch
+from warfence.bench.engine_runs import ServedResult
 from warfence.bench.results import CaseResult, StrategyResult
-from warfence.bench.served import ServedResult
 from warfence.bench.spread import Spread
 from warfence.bench.strategies import REFERENCE, STRATEGIES
 from warfence.cli.output import print_table, prose, say
@@ -22,39 +19,6 @@ LEGEND = """\
 Medians over blocks of steps, all strategies in turn. ideal: the longer of the forward alone, and the schedule alone behind the
 read boundary. lead: the host issued the next launch so long before this one's result came. bubble: share of the time in which
 the forward lane stood idle. host: the host's own time a step in writes, launch and barrier."""
-
-
-class _Bar(Watch):
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("starting", total=None)
-
-    def phase(self, what: str, total: int) -> None:
-        self._progress.reset(self._task, description=what, total=total)
-
-    def advance(self) -> None:
-        self._progress.advance(self._task)
-
-
-class _Lines(Watch):
-    """A line for each part as it begins, for logs."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def phase(self, what: str, total: int) -> None:
-        say(self._console, what)
-
-
-@contextmanager
-def watching(console: Console) -> Iterator[Watch]:
-    """A bar on a terminal, else plain lines."""
-    if not console.is_terminal or console.quiet:
-        yield _Lines(console)
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield _Bar(progress)
 
 
 def print_results(console: Console, cases: Sequence[CaseResult], served: Sequence[ServedResult]) -> None:

@@ -11,9 +11,9 @@ from rich.console import Console
 from warfence.cli import options as given
 from warfence.cli.exits import DONE, FAILED
 from warfence.cli.output import print_json, say, screen
+from warfence.races.check.findings import Findings
+from warfence.races.check.findings import check as check_log
 from warfence.races.check.log_file import read_log
-from warfence.races.check.report import Report
-from warfence.races.check.report import check as check_log
 
 
 def check(
@@ -32,7 +32,7 @@ def check(
     raise typer.Exit(FAILED if report.findings else DONE)
 
 
-def _print(console: Console, log: Path, report: Report) -> None:
+def _print(console: Console, log: Path, report: Findings) -> None:
     for number, finding in enumerate(report.findings, 1):
         times = f" ({finding.count} times, the first one here)" if finding.count > 1 else ""
         lines = " and ".join(map(str, finding.lines))

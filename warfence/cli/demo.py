@@ -17,10 +17,10 @@ from warfence.cli.summary import print_beside, print_summary
 from warfence.cli.text import printable, tail
 from warfence.cli.view import watch
 from warfence.serve.jobs.demo import jobs, missing, pair, without_fence
-from warfence.serve.jobs.divergence import Difference, differences, split
+from warfence.serve.jobs.divergence import Divergence, differences, split
 from warfence.serve.jobs.hazard import compare
 from warfence.serve.jobs.job import Job
-from warfence.serve.jobs.report import run_report
+from warfence.serve.jobs.run_report import run_report
 from warfence.serve.jobs.session import Outcome, session
 
 SHOWN = 3  # texts a backend
@@ -91,7 +91,7 @@ def _summary(console: Console, reports: Mapping[str, Mapping[str, Any]]) -> None
 
 
 def _compared(
-    console: Console, first: Outcome, both: bool, real: list[Difference], ties: list[Difference], absent: dict[str, str]
+    console: Console, first: Outcome, both: bool, real: list[Divergence], ties: list[Divergence], absent: dict[str, str]
 ) -> None:
     """Whether the backends chose the same tokens: a sentence, and one for each request that differs."""
     for name, remedy in absent.items():

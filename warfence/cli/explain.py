@@ -14,8 +14,8 @@ from warfence.cli.rule_sets import (
     COLUMNS,
     NAMES,
     OURS,
-    Difference,
     LaunchCase,
+    RuleDifference,
     alike,
     differences,
     folded,
@@ -157,7 +157,7 @@ def _differences(rules: str, prefill: bool, as_json: bool) -> None:
         _print_differences(names, differences(names[0], prefill))
 
 
-def _print_differences(names: list[str], found: list[Difference]) -> None:
+def _print_differences(names: list[str], found: list[RuleDifference]) -> None:
     unsound = sum(one.verdict == "UNSOUND" for one in found)
     listed = ", ".join(f"'{name}'" for name in names)
     title = f"Rules {listed}: {len(found)} of {len(launch_cases())} launches differ, {unsound} unsound"
@@ -168,6 +168,6 @@ def _print_differences(names: list[str], found: list[Difference]) -> None:
     prose(console, LEGEND)
 
 
-def _difference(one: Difference) -> dict[str, Any]:
+def _difference(one: RuleDifference) -> dict[str, Any]:
     ours, theirs = ({"policy": a.policy.value, "rule": a.rule} for a in (one.ours, one.theirs))
     return _launch(one.case) | {"ours": ours, "theirs": theirs, "verdict": one.verdict}

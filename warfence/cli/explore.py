@@ -19,7 +19,7 @@ from warfence.races.scenarios.library import find
 from warfence.races.scenarios.pages import write_pages
 from warfence.races.scenarios.parse import read
 from warfence.races.scenarios.repair import Repaired, repair
-from warfence.races.scenarios.report import document, headline, interleaving, sentences
+from warfence.races.scenarios.sentences import document, headline, interleaving, sentences
 from warfence.races.scenarios.text import text as normal
 
 

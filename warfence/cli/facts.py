@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from warfence.serve.jobs.report import forced_coarse
+from warfence.serve.jobs.run_report import forced_coarse
 
 Fact = tuple[str, str, str]  # what, its value, and what that means
 

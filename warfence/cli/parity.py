@@ -17,8 +17,9 @@ from warfence.cli import options as given
 from warfence.cli import packages, survey
 from warfence.cli.contenders import contenders, missing
 from warfence.cli.exits import CheckFailed
+from warfence.cli.meter import metered
 from warfence.cli.output import print_json, say, screens
-from warfence.cli.parity_view import print_report, summary, watching
+from warfence.cli.parity_view import print_report, summary
 from warfence.cli.trace import write_timelines
 from warfence.core.attention import attention_names
 from warfence.core.errors import InputError, WarfenceError
@@ -27,7 +28,7 @@ from warfence.parity.junit import junit
 from warfence.parity.report import Report
 from warfence.parity.selection import choose, read_selection
 from warfence.parity.small import small_model
-from warfence.parity.suite import Plan, run_suite
+from warfence.parity.suite import SuiteOptions, run_suite
 from warfence.show.report.contents import Contents
 from warfence.show.report.page import page
 from warfence.show.timeline.trial import first_fine, trace_trial
@@ -80,12 +81,12 @@ def parity(
     cells = _cells(mode or [], attention or [], quick)
     shown = first_fine(cells) if timeline is not None else None
     selection = read_selection(skips_file, xfails_file)
-    plan = Plan(contenders(backend or [], device), cells, selection, laws, mutants)
+    plan = SuiteOptions(contenders(backend or [], device), cells, selection, laws, mutants)
     console, bars = screens(as_json == "-")
     for name, remedy in missing(backend or []).items():
         say(console, f"{name} is not installed here and is left out: {remedy}")
-    with watching(bars) as watch:
-        report = run_suite(plan, watch)
+    with metered(bars) as meter:
+        report = run_suite(plan, meter)
     report.missing, report.versions = missing(backend or []), _versions()
     report.devices = _devices({str(about["device"]) for about in report.backends.values()})
     print_report(console, report)
@@ -122,7 +123,7 @@ def _write(option: str, path: Path, report: Report, write: Callable[[Path, Repor
         raise CheckFailed(f"{option} '{path}' cannot be written ({cause.strerror})") from cause
 
 
-def _write_trials(console: Console, path: Path, plan: Plan, cell: Cell) -> None:
+def _write_trials(console: Console, path: Path, plan: SuiteOptions, cell: Cell) -> None:
     """One trial of the cell on each backend. A backend that cannot tell its times, or fails, is left out and said so."""
     made, small = [], small_model()
     for name, contender in plan.contenders.items():

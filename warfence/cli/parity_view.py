@@ -1,61 +1,21 @@
-"""What `warfence parity` shows: a bar while it runs, then one table, what failed in full, and a sentence each on the rest."""
+"""What `warfence parity` shows: one table, what failed in full, and a sentence each on the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import chain
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from warfence.cli.output import prose, say
 from warfence.parity.overview import COLUMNS, LEGEND, Column, Row, rows
 from warfence.parity.report import CellEntry, Entry, LawEntry, MutantEntry, Report, notes, problem
-from warfence.parity.suite import Watch
 
 NARROWEST = 7  # of a column
 SHOWN = 12  # failures in full; all of them are in the files
-
-
-class _Plain(Watch):
-    """A line for each part as it begins, for logs."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def phase(self, what: str, total: int) -> None:
-        say(self._console, f"{what} ..." if total == 1 else f"{what}: {total} ...")
-
-
-class _Bar(Watch):
-    """One bar, for the part that runs now."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", failed="")
-        self._bad = 0
-
-    def phase(self, what: str, total: int) -> None:
-        self._progress.update(self._task, description=what, total=total, completed=0)
-
-    def step(self, bad: bool) -> None:
-        self._bad += bad
-        self._progress.update(self._task, advance=1, failed=f"{self._bad} failed" if self._bad else "")
-
-
-@contextmanager
-def watching(console: Console) -> Iterator[Watch]:
-    """The watch that fits the console."""
-    if not console.is_terminal or console.quiet:
-        yield _Plain(console)
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[failed]}"), console=console, transient=True) as progress:
-        yield _Bar(progress)
 
 
 def print_report(console: Console, report: Report) -> None:

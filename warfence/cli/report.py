@@ -16,18 +16,20 @@ from warfence.cli import survey
 from warfence.cli.contenders import contenders, missing
 from warfence.cli.environment import survey as variables
 from warfence.cli.exits import CheckFailed
+from warfence.cli.meter import metered
 from warfence.cli.output import say, screen
-from warfence.cli.parity_view import summary, watching
+from warfence.cli.parity_view import summary
 from warfence.core.errors import InputError
+from warfence.host.meter import Meter
 from warfence.parity.cells import BATCHES, Cell, matrix
 from warfence.parity.report import Report
 from warfence.parity.selection import read_selection
-from warfence.parity.suite import Contender, Plan, Watch, run_suite
+from warfence.parity.suite import Contender, SuiteOptions, run_suite
 from warfence.races.scenarios.groups import groups
 from warfence.show.report.contents import Contents
 from warfence.show.report.figures import read_bench
 from warfence.show.report.page import page
-from warfence.show.report.saved import read_parity
+from warfence.show.report.parity_file import read_parity
 from warfence.show.report.timelines import step_picture
 
 QUICK = {"decode": ("snapshot", "captured", "live"), "extend+switch": ("snapshot",)}
@@ -64,10 +66,10 @@ def report(
     console = screen()
     for name, remedy in missing(backend or []).items():
         say(console, f"{name} is not installed here and is left out: {remedy}")
-    with watching(console) as watch:
-        measured = read or _measured(chosen, quick, watch)
+    with metered(console) as meter:
+        measured = read or _measured(chosen, quick, meter)
         measured.missing = measured.missing or missing(backend or [])
-        contents = _contents(measured, parity, chosen, device, catalogue, watch)
+        contents = _contents(measured, parity, chosen, device, catalogue, meter)
     contents.benches = benches
     if not benches:
         contents.left_out["bench"] = "no --bench FILE was given"
@@ -81,9 +83,9 @@ def report(
         raise CheckFailed("a verdict of the catalogue is not the expected one; the page says which")
 
 
-def _measured(chosen: Mapping[str, Contender], quick: bool, watch: Watch) -> Report:
+def _measured(chosen: Mapping[str, Contender], quick: bool, meter: Meter) -> Report:
     cells = quick_cells() if quick else list(matrix())
-    return run_suite(Plan(chosen, cells, read_selection(None, None), laws=not quick, mutants=not quick), watch)
+    return run_suite(SuiteOptions(chosen, cells, read_selection(None, None), laws=not quick, mutants=not quick), meter)
 
 
 def quick_cells() -> list[Cell]:
@@ -94,12 +96,12 @@ def quick_cells() -> list[Cell]:
 
 
 def _contents(
-    measured: Report, parity: Path | None, chosen: Mapping[str, Contender], device: str, catalogue: bool, watch: Watch
+    measured: Report, parity: Path | None, chosen: Mapping[str, Contender], device: str, catalogue: bool, meter: Meter
 ) -> Contents:
-    watch.phase("tracing a step", 1)
+    meter.phase("tracing a step", 1)
     picture = step_picture({name: one.target for name, one in chosen.items()}, device)
     if catalogue:
-        watch.phase("exploring the catalogue", 1)
+        meter.phase("exploring the catalogue", 1)
     explored = groups() if catalogue else []
     devices = survey.other_devices() if device != "cpu" else []
     found = {str(one["name"]): str(one["value"]) for one in variables() if one["value"] is not None}

@@ -69,7 +69,7 @@ class LaunchCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RuleDifference:
     """One launch for which a rule set answers otherwise than ours."""
 
     case: LaunchCase
@@ -115,10 +115,10 @@ def launch_cases(prefill: bool = False) -> list[LaunchCase]:
     return [case for case in (LaunchCase(*one, prefill) for one in every) if case.happens]
 
 
-def differences(name: str, prefill: bool = False) -> list[Difference]:
+def differences(name: str, prefill: bool = False) -> list[RuleDifference]:
     """Where the rule set of that name answers otherwise than ours."""
     rules = rule_set(name)
-    found = (Difference(case, decide(case.query), decide(case.query, rules)) for case in launch_cases(prefill))
+    found = (RuleDifference(case, decide(case.query), decide(case.query, rules)) for case in launch_cases(prefill))
     return [d for d in found if d.theirs.policy is not d.ours.policy]
 
 
@@ -130,7 +130,7 @@ def alike() -> list[list[str]]:
     return list(groups.values())
 
 
-def folded(found: Iterable[Difference]) -> list[tuple[str, ...]]:
+def folded(found: Iterable[RuleDifference]) -> list[tuple[str, ...]]:
     """One row for all that differ in the same way: mode, attention, spec, marker, ours, theirs, verdict."""
     rows: list[tuple[str, ...]] = [
         (

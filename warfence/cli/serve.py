@@ -21,8 +21,8 @@ from warfence.core.errors import StageError
 from warfence.serve.jobs.hazard import compare
 from warfence.serve.jobs.job import Job, prepare
 from warfence.serve.jobs.options import ServeOptions
-from warfence.serve.jobs.report import run_report
 from warfence.serve.jobs.results import finished, write_results
+from warfence.serve.jobs.run_report import run_report
 from warfence.serve.requests import Request
 
 FORCED = """\

@@ -17,9 +17,9 @@ from warfence.cli.output import say
 from warfence.cli.serve_timeline import timed
 from warfence.core.backend import Backend
 from warfence.core.errors import InputError
+from warfence.races.check.findings import check
 from warfence.races.check.log_file import LogWriter, read_log
 from warfence.races.check.recording import Recorded, unseen
-from warfence.races.check.report import check
 from warfence.serve.jobs.job import Job
 from warfence.serve.jobs.session import Session, Watcher
 from warfence.serve.jobs.session import session as plain

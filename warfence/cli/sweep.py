@@ -22,9 +22,9 @@ from warfence.parity.selection import choose
 from warfence.races.replay.registry import devices, replaying
 from warfence.races.scenarios.program import VERDICTS
 from warfence.races.sweep.families import FAMILIES
-from warfence.races.sweep.plan import Chunk, Plan
-from warfence.races.sweep.report import document, failures, shrunk
+from warfence.races.sweep.options import Chunk, SweepOptions
 from warfence.races.sweep.results import Results
+from warfence.races.sweep.tally import document, failures, shrunk
 from warfence.races.sweep.work import Judged, judges_of, spread
 
 NONE = "none"
@@ -60,7 +60,7 @@ def sweep(
     if resume and out is None:
         raise InputError("--resume goes on with a file; give --out")
     check_file("--out", out)
-    plan = Plan(_families(family or []), steps, limit, seed, _backends(backend or [], device), device)
+    plan = SweepOptions(_families(family or []), steps, limit, seed, _backends(backend or [], device), device)
     chunks = plan.chunks()
     judges_of(plan)  # what is missing for the lanes is said now, and not by each worker
     results = Results(out, plan, resume) if out else None
@@ -86,7 +86,7 @@ def sweep(
 
 
 def _watched(
-    console: Console, plan: Plan, chunks: Sequence[Chunk], workers: int, judged: Sequence[Judged]
+    console: Console, plan: SweepOptions, chunks: Sequence[Chunk], workers: int, judged: Sequence[Judged]
 ) -> Iterator[Judged]:
     """All chunks that are not judged yet, under a bar on a terminal."""
     done = {one.chunk for one in judged}

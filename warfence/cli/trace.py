@@ -18,11 +18,11 @@ from warfence.cli.exits import CheckFailed
 from warfence.cli.output import print_json, print_table, prose, say, screens
 from warfence.core.errors import InputError
 from warfence.serve.jobs.options import ServeOptions
+from warfence.show.timeline.launch_times import document, launch_times
 from warfence.show.timeline.model import Timeline
 from warfence.show.timeline.overlay import overlay
 from warfence.show.timeline.run import first_step, trace_steps
 from warfence.show.timeline.svg import stacked_svg, svg
-from warfence.show.timeline.told import document, told
 from warfence.show.timeline.trace_events import trace_events
 
 DEFAULT_OUT = Path("trace.json")
@@ -110,7 +110,7 @@ def _tell(console: Console, timeline: Timeline) -> None:
     columns = ["launch", "mode", "reads end", "schedule goes on", "next write ends", "forward ends"]
     rows = [
         [str(one.launch), one.mode, *(_number(t) for t in (one.reads_end, one.goes_on, one.written, one.over))]
-        for one in told(timeline)
+        for one in launch_times(timeline)
     ]
     print_table(f"{timeline.title} ({unit} from the launch's first stage)", columns, rows, console)
     prose(console, f"A slice is {timeline.about['slice']}. Clock: {timeline.about['clock']}.")

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 
 from warfence.core.backend import Capabilities
 from warfence.core.errors import InputError
+from warfence.host.meter import Meter
 from warfence.parity.cells import Cell, matrix
 from warfence.parity.honesty import what_failed
 from warfence.parity.laws import LAWS, Law
@@ -21,16 +22,6 @@ from warfence.parity.report import BAD, CellEntry, LawEntry, MutantEntry, Report
 from warfence.parity.scorecard import LawResult, iterate_laws
 from warfence.parity.selection import Selection
 from warfence.parity.small import SmallModel, small_model
-
-
-class Watch:
-    """Told what goes on, so that somebody can show it. This one shows nothing."""
-
-    def phase(self, what: str, total: int) -> None:
-        """A part of the suite begins, of so many steps."""
-
-    def step(self, bad: bool) -> None:
-        """One step is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +34,7 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SuiteOptions:
     """What is to be run, and on which backends."""
 
     contenders: Mapping[str, Contender]
@@ -57,22 +48,22 @@ class Plan:
         return self.selection.unmatched([*(cell.name for cell in matrix()), *(law.id for law in LAWS)])
 
 
-def run_suite(plan: Plan, watch: Watch) -> Report:
+def run_suite(plan: SuiteOptions, meter: Meter) -> Report:
     """Run all of it. InputError when a backend refuses to start with what it was given."""
     began, small = time.perf_counter(), small_model()
-    bench = _Bench(plan, small, watch)
+    bench = _Bench(plan, small, meter)
     report = Report(bench.about, warnings=plan.warnings(), date=time.strftime("%Y-%m-%dT%H:%M:%S%z"))
     try:
-        report.cells += _cells(plan, bench, watch)
+        report.cells += _cells(plan, bench, meter)
     finally:
         bench.close()
     for name, contender in plan.contenders.items():
         if plan.laws:
-            watch.phase(f"laws on {name}", len(LAWS))
-            report.laws += _laws(plan, name, contender.make, small, watch)
+            meter.phase(f"laws on {name}", len(LAWS))
+            report.laws += _laws(plan, name, contender.make, small, meter)
         if plan.mutants:
-            watch.phase(f"mutants on {name}", len(MUTANTS))
-            report.mutants += _mutants(name, contender.unguarded, watch)
+            meter.phase(f"mutants on {name}", len(MUTANTS))
+            report.mutants += _mutants(name, contender.unguarded, meter)
     report.seconds = time.perf_counter() - began
     return report
 
@@ -80,13 +71,13 @@ def run_suite(plan: Plan, watch: Watch) -> Report:
 class _Bench:
     """The rigs of the run. One that does not start fails every cell, with what it said."""
 
-    def __init__(self, plan: Plan, small: SmallModel, watch: Watch) -> None:
+    def __init__(self, plan: SuiteOptions, small: SmallModel, meter: Meter) -> None:
         self.small = small
         self.rigs: dict[str, Rig] = {}
         self.dead: dict[str, str] = {}
         self.about: dict[str, dict[str, object]] = {}
         for name, contender in plan.contenders.items():
-            watch.phase(f"starting {name}", 1)
+            meter.phase(f"starting {name}", 1)
             self.about[name] = {"target": contender.target, "device": None, "capabilities": {}, "reasons": {}}
             try:
                 backend = contender.make()
@@ -97,7 +88,7 @@ class _Bench:
                 raise
             except Exception as error:  # of a backend under test
                 self.dead[name] = f"it does not start: {what_failed(error)}"
-            watch.step(name in self.dead)
+            meter.step(name in self.dead)
 
     def probe(self, cell: Cell) -> CellResult:
         result = run_cell(self.rigs, cell) if self.rigs else blank(cell, self.small.config)
@@ -111,12 +102,12 @@ class _Bench:
                 rig.backend.close()
 
 
-def _cells(plan: Plan, bench: _Bench, watch: Watch) -> Iterator[CellEntry]:
+def _cells(plan: SuiteOptions, bench: _Bench, meter: Meter) -> Iterator[CellEntry]:
     wanted = [cell for cell in plan.cells if plan.selection.skip(cell.name) is None]
     for name, rig in bench.rigs.items():
-        watch.phase(f"compiling for {name}", len(wanted))
-        rig.prepare(wanted, lambda: watch.step(False))
-    watch.phase("cells", len(plan.cells))
+        meter.phase(f"compiling for {name}", len(wanted))
+        rig.prepare(wanted, lambda: meter.step(False))
+    meter.phase("cells", len(plan.cells))
     for cell in plan.cells:
         why = plan.selection.skip(cell.name)
         if why is not None:
@@ -126,11 +117,11 @@ def _cells(plan: Plan, bench: _Bench, watch: Watch) -> Iterator[CellEntry]:
             result = bench.probe(cell)
             status = status_of(result.ok, xfail, applies=any(result.release.values()))
             entry = CellEntry(result, status, xfail or "", time.perf_counter() - began)
-        watch.step(entry.status in BAD)
+        meter.step(entry.status in BAD)
         yield entry
 
 
-def _laws(plan: Plan, name: str, make: MakeBackend, small: SmallModel, watch: Watch) -> Iterator[LawEntry]:
+def _laws(plan: SuiteOptions, name: str, make: MakeBackend, small: SmallModel, meter: Meter) -> Iterator[LawEntry]:
     skips = {law.id: plan.selection.skip(law.id) for law in LAWS}
     wanted = tuple(law for law in LAWS if skips[law.id] is None)
     results = _results(make, wanted, small)
@@ -142,7 +133,7 @@ def _laws(plan: Plan, name: str, make: MakeBackend, small: SmallModel, watch: Wa
             result, xfail = next(results), plan.selection.xfail(law.id)
             status = status_of(result.outcome != "broken", xfail, applies=result.outcome == "held")
             entry = LawEntry(name, law.id, law.sentence, result.outcome, result.message, status, xfail or "")
-        watch.step(entry.status in BAD)
+        meter.step(entry.status in BAD)
         yield replace(entry, seconds=time.perf_counter() - began)
 
 
@@ -158,10 +149,10 @@ def _results(make: MakeBackend, laws: tuple[Law, ...], small: SmallModel) -> Ite
             laws = laws[1:]
 
 
-def _mutants(name: str, make: MakeBackend, watch: Watch) -> Iterator[MutantEntry]:
+def _mutants(name: str, make: MakeBackend, meter: Meter) -> Iterator[MutantEntry]:
     for r in run_mutants(make):
         entry = MutantEntry(name, r.id, r.law, r.caught, r.caught_by, r.right_law, r.message, r.right)
-        watch.step(entry.status in BAD)
+        meter.step(entry.status in BAD)
         yield entry
 
 

@@ -1,6 +1,6 @@
 """One backend made ready: tables and state, lanes, a runner, launch numbers, forwards that are compiled once.
 
-Probes and laws (`warfence.parity.rig`), benchmarks (`warfence.bench.stand`), random programs, recorded scenarios and tests
+Probes and laws (`warfence.parity.rig`), benchmarks (`warfence.bench.fixture`), random programs, recorded scenarios and tests
 all stand on it; what each of them adds is its programs, its batches, and what it fills the tables with.
 """
 

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from warfence.core.errors import DeadHandleError, InputError
+from warfence.races.check.findings import Finding, check
 from warfence.races.check.log_file import read_log
-from warfence.races.check.report import Finding, check
 from warfence.races.replay.judged import judge_all, recall_and_precision
 from warfence.races.scenarios.library import catalogue
 from warfence_jax.aliased import aligned_zeros

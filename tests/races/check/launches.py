@@ -10,8 +10,8 @@ import numpy as np
 from warfence.core.backend import ArraySpec, Backend, Forward, Lane, Outputs
 from warfence.core.fence import Ticket
 from warfence.races.check.events import Event
+from warfence.races.check.findings import Findings, check
 from warfence.races.check.log_file import Log
-from warfence.races.check.report import Report, check
 from warfence.races.replay.recorded import Reads, one_row, program_of, recorded
 from warfence.serve.fixture import Fixture
 
@@ -39,7 +39,7 @@ class Recording:
         self.fixture = Fixture(recorded(inner, self.events), {T: ArraySpec(SHAPE), MAP: ArraySpec(SHAPE)})
         self.F, self.S, self.P = self.fixture.lane, self.fixture.schedule, self.fixture.plan
 
-    def report(self, play: Callable[[Recording], object]) -> Report:
+    def report(self, play: Callable[[Recording], object]) -> Findings:
         """Play one program and check its log. Afterwards all lanes are idle."""
         self.events.clear()
         try:

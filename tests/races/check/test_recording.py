@@ -19,9 +19,9 @@ from warfence.parity.scorecard import check_backend
 from warfence.parity.small import SmallModel, make_engine, serve, small_model
 from warfence.parity.strict.backend import StrictBackend
 from warfence.races.check.events import Event
+from warfence.races.check.findings import Finding, Findings, check
 from warfence.races.check.log_file import Log
 from warfence.races.check.recording import Recorded, runs, unseen
-from warfence.races.check.report import Finding, Report, check
 from warfence.races.replay.judged import judge_all, recall_and_precision
 from warfence.races.replay.recorded import RecordedPlayer
 from warfence.races.scenarios.library import catalogue
@@ -55,7 +55,7 @@ def recording() -> Iterator[Recording]:
     made.fixture.close()
 
 
-def only(report: Report, kind: str) -> Finding:
+def only(report: Findings, kind: str) -> Finding:
     (finding,) = (one for one in report.findings if one.kind == kind)
     return finding
 
@@ -72,7 +72,7 @@ def test_every_program_of_the_catalogue_gets_its_verdict_from_an_execution(name:
     assert sum(1 for one in results if one.verdict) > 80
 
 
-Watched = dict[str, tuple[Report, list[Event]]]
+Watched = dict[str, tuple[Findings, list[Event]]]
 
 
 def watched(backend: Backend, small: SmallModel) -> Watched:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from warfence.races.check.events import HOST, Event
+from warfence.races.check.findings import Findings, check
 from warfence.races.check.log_file import Log
-from warfence.races.check.report import Report, check
 
 
-def log(*events: Event) -> Report:
+def log(*events: Event) -> Findings:
     return check(Log(events))
 
 

@@ -16,7 +16,7 @@ from warfence.races.replay.registry import machines
 from warfence.races.replay.verdicts import replay, replay_fixed
 from warfence.races.scenarios.library import find
 from warfence.races.scenarios.operations import Memories
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 
 NUMPY = CellMachines("numpy", Library(partial(np.zeros, dtype=np.int32)))
 

@@ -8,8 +8,8 @@ import pytest
 
 from warfence.core.errors import FenceError
 from warfence.parity.strict.backend import StrictBackend
+from warfence.races.check.findings import Findings, check
 from warfence.races.check.log_file import Log
-from warfence.races.check.report import Report, check
 from warfence.races.replay import interface
 from warfence.races.replay.interface import layout_of
 from warfence.races.replay.judged import (
@@ -28,7 +28,7 @@ from warfence.races.scenarios.library import catalogue, find
 from warfence.races.scenarios.log import log
 from warfence.races.scenarios.operations import Memories
 from warfence.races.scenarios.parse import parse
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 
 
 class Told:
@@ -40,7 +40,7 @@ class Told:
     def lacks(self, trace: Trace, memories: Memories) -> str:
         return "handles" if memories.arrays else ""
 
-    def play(self, trace: Trace, memories: Memories) -> Report:
+    def play(self, trace: Trace, memories: Memories) -> Findings:
         if self._refuses:
             raise FenceError(self._refuses)
         return check(Log(tuple(event for event in log(trace).events if event.kind not in self._loses)))

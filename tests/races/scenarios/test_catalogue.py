@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warfence.races.check.report import check
+from warfence.races.check.findings import check
 from warfence.races.scenarios.explore import explore
 from warfence.races.scenarios.library import catalogue, find
 from warfence.races.scenarios.log import log

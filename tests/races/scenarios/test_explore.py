@@ -16,7 +16,7 @@ from warfence.races.scenarios.library import find
 from warfence.races.scenarios.order import Order, conflicts
 from warfence.races.scenarios.parse import parse
 from warfence.races.scenarios.repair import repair
-from warfence.races.scenarios.report import interleaving, sentences
+from warfence.races.scenarios.sentences import interleaving, sentences
 from warfence.races.scenarios.text import text
 
 HEADER = "scenario x\ntitle X\ngroup bypass\nsource none\nexpect ok\n\n"

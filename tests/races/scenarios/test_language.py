@@ -20,7 +20,7 @@ from warfence.races.scenarios.program import (
     Choose,
     Declare,
     Declared,
-    Launch,
+    LaunchBlock,
     Ref,
     Remark,
     Repeat,
@@ -98,7 +98,11 @@ def bodies(inner: st.SearchStrategy[Statement]) -> st.SearchStrategy[tuple[State
 
 blocks = st.one_of(
     st.builds(
-        Launch, numbers, lanes, bodies(steps | st.builds(Repeat, st.just("i"), numbers, numbers, bodies(steps))), notes
+        LaunchBlock,
+        numbers,
+        lanes,
+        bodies(steps | st.builds(Repeat, st.just("i"), numbers, numbers, bodies(steps))),
+        notes,
     ),
     st.builds(Repeat, st.just("j"), numbers, numbers, bodies(plain), notes),
     st.builds(Choose, st.lists(bodies(plain), min_size=1, max_size=3).map(tuple), notes),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.races.scenarios.machine import verdict
 from tests.races.scenarios.random_scenarios import AWAIT, BOUND, BOXES, HOST, fenced, programs, threaded
-from warfence.races.check.report import check
+from warfence.races.check.findings import check
 from warfence.races.scenarios.explore import explore
 from warfence.races.scenarios.log import log
 from warfence.races.scenarios.parse import parse

@@ -11,7 +11,7 @@ from warfence.races.scenarios.text import text
 from warfence.races.sweep.families import FAMILIES, FENCED, RANDOM, SHORT
 from warfence.races.sweep.fence import FENCE, oracle
 from warfence.races.sweep.fence import Place as Loop
-from warfence.races.sweep.plan import DRAWN_CASES, Plan
+from warfence.races.sweep.options import DRAWN_CASES, SweepOptions
 from warfence.races.sweep.ring import RING
 from warfence.races.sweep.ring import Place as Ring
 from warfence.races.sweep.ring import oracle as ring_oracle
@@ -76,7 +76,7 @@ def test_what_a_ring_has_to_be(change, verdict: str) -> None:
 
 
 def test_chunks_hold_each_chosen_case_once() -> None:
-    plan = Plan(tuple(FAMILIES), steps=2, limit=None, seed=0)
+    plan = SweepOptions(tuple(FAMILIES), steps=2, limit=None, seed=0)
     chunks = plan.chunks()
     assert [one.number for one in chunks] == list(range(len(chunks)))
     cases = [(one.family, index) for one in chunks for index in one.indices]

@@ -11,9 +11,9 @@ from warfence.races.scenarios.explore import explore
 from warfence.races.scenarios.program import Remark
 from warfence.races.sweep import judges
 from warfence.races.sweep.families import FAMILIES
-from warfence.races.sweep.plan import Plan
-from warfence.races.sweep.report import failures, shrunk
+from warfence.races.sweep.options import SweepOptions
 from warfence.races.sweep.ring import RING
+from warfence.races.sweep.tally import failures, shrunk
 from warfence.races.sweep.work import judge_chunk, judges_of
 
 
@@ -34,7 +34,7 @@ def _no_lanes_are_kept():
 
 def swept(family: str, limit: int, backends: tuple[str, ...] = ()):
     """(failures, shrunk programs) of some cases."""
-    plan = Plan((family,), 3, limit, 0, backends)
+    plan = SweepOptions((family,), 3, limit, 0, backends)
     found = failures(judge_chunk(plan, chunk) for chunk in plan.chunks())
     return found, shrunk(plan, found)
 

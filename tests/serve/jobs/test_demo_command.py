@@ -82,9 +82,9 @@ def test_a_difference_fails_unless_it_is_a_near_tie(
     """A second torch run plays jax, and one of its tokens is said to differ."""
     compare = divergence.differences
 
-    def differ(seen: Sequence[Request], expected: Sequence[Request]) -> list[divergence.Difference]:
+    def differ(seen: Sequence[Request], expected: Sequence[Request]) -> list[divergence.Divergence]:
         assert compare(seen, expected) == []
-        return [divergence.Difference(2, 4, expected=5, seen=6, margin=margin)]
+        return [divergence.Divergence(2, 4, expected=5, seen=6, margin=margin)]
 
     def jobs(names: Sequence[str], new: int) -> dict[str, Any]:
         made = demo.prepare(demo.ServeOptions(max_new_tokens=new))

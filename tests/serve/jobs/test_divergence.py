@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from warfence.serve.jobs.divergence import Difference, differences, split
+from warfence.serve.jobs.divergence import Divergence, differences, split
 from warfence.serve.requests import Request
 from warfence.serve.sampling import NEAR_TIE
 
@@ -23,7 +23,7 @@ def test_equal_runs_have_none_in_whatever_order() -> None:
 
 def test_the_first_position_counts_and_the_margin_is_that_of_the_expected_run() -> None:
     seen, expected = request(3, [5, 7, 8], [9.0, 9.0, 9.0]), request(3, [5, 6, 1], [1.0, 0.5, 1.0])
-    assert differences([seen], [expected]) == [Difference(3, 1, expected=6, seen=7, margin=0.5)]
+    assert differences([seen], [expected]) == [Divergence(3, 1, expected=6, seen=7, margin=0.5)]
 
 
 @pytest.mark.parametrize(("seen", "expected", "tokens"), [([5], [5, 6], (6, None)), ([5, 6], [5], (None, 6))])
@@ -38,5 +38,5 @@ def test_an_output_that_ended_early_differs_where_it_ended(
 
 
 def test_a_small_margin_is_a_near_tie() -> None:
-    tie, real = Difference(0, 0, 1, 2, NEAR_TIE / 2), Difference(1, 0, 1, 2, NEAR_TIE)
+    tie, real = Divergence(0, 0, 1, 2, NEAR_TIE / 2), Divergence(1, 0, 1, 2, NEAR_TIE)
     assert split([tie, real]) == ([real], [tie])

@@ -14,7 +14,7 @@ from warfence.core.errors import DeadHandleError, FenceError, StageError
 from warfence.serve.engine import Engine, Summary
 from warfence.serve.jobs.hazard import Hazard, compare
 from warfence.serve.jobs.job import Job
-from warfence.serve.jobs.report import run_report
+from warfence.serve.jobs.run_report import run_report
 from warfence.serve.jobs.session import Outcome, Watcher, session
 from warfence.serve.model.reference import ReferenceModel
 from warfence.serve.requests import Request

@@ -14,7 +14,7 @@ from warfence.core.errors import InputError
 from warfence.serve.jobs import speculation
 from warfence.serve.jobs.job import Job, prepare
 from warfence.serve.jobs.options import ServeOptions
-from warfence.serve.jobs.report import pool_bytes
+from warfence.serve.jobs.run_report import pool_bytes
 from warfence.serve.model import load_model
 from warfence.serve.spec import SpecAlgorithm, registry
 from warfence.serve.spec.ngram import ngram
@@ -117,5 +117,5 @@ def test_a_draft_that_cannot_be_read(options: ServeOptions, tmp_path: Path) -> N
     with pytest.raises(InputError, match="the file is damaged or was changed"):
         made(options, spec="dflash", draft=draft)
     (draft / "config.json").write_text(json.dumps([]))
-    with pytest.raises(InputError, match="is for the algorithm"):
+    with pytest.raises(InputError, match="is no config of a draft"):
         made(options, spec="dflash", draft=draft)

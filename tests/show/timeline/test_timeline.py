@@ -11,8 +11,8 @@ from tests.show.timeline.conftest import Trace
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE
 from warfence.core.errors import InputError
 from warfence.core.modes import FenceMode
+from warfence.show.timeline.launch_times import launch_times
 from warfence.show.timeline.model import HOST, Timeline
-from warfence.show.timeline.told import told
 from warfence.show.timeline.traced import Traced
 
 BOUNDARY = "swa_translate"  # of the captured kind
@@ -79,10 +79,10 @@ def test_a_fine_fence_is_an_arrow_from_the_boundary(trace: Trace, name: str, dev
 def test_a_coarse_fence_is_an_arrow_from_the_end_of_the_forward(trace: Trace) -> None:
     timeline = trace("strict", fence=FenceMode.COARSE)
     assert not [a for a in timeline.arrows if a.name.startswith("ticket")]
-    coarse = [one for one in told(timeline) if one.goes_on is not None]
+    coarse = [one for one in launch_times(timeline) if one.goes_on is not None]
     assert len(coarse) > 10
     assert all(one.goes_on >= one.over for one in coarse if one.goes_on is not None)
-    fine = [one for one in told(trace("strict")) if one.mode == "decode" and one.goes_on is not None]
+    fine = [one for one in launch_times(trace("strict")) if one.mode == "decode" and one.goes_on is not None]
     assert all(one.goes_on < one.over for one in fine if one.goes_on is not None)
 
 
@@ -93,7 +93,9 @@ def test_without_a_fence_writes_lie_before_the_boundary(trace: Trace) -> None:
     assert not [a for a in off.arrows if a.war]
     assert writes_before_the_reads_end(off) > 0
     assert any(
-        one.written < one.reads_end for one in told(off) if one.written is not None and one.reads_end is not None
+        one.written < one.reads_end
+        for one in launch_times(off)
+        if one.written is not None and one.reads_end is not None
     )
 
 

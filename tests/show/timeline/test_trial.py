@@ -13,7 +13,7 @@ from warfence import backends
 from warfence.cli import main
 from warfence.core.errors import InputError
 from warfence.parity.cells import matrix
-from warfence.show.timeline.told import told
+from warfence.show.timeline.launch_times import launch_times
 from warfence.show.timeline.trial import first_fine, trace_trial
 
 CELL = first_fine(matrix(("decode",), ("captured",)))
@@ -33,7 +33,7 @@ def test_the_write_lands_while_the_forward_is_held(name: str, device: str) -> No
     if backends.package(name).framework:
         pytest.importorskip(name)
     timeline = trace_trial(backends.load(name)(device=device), model(), CELL)
-    (launch,) = told(timeline)
+    (launch,) = launch_times(timeline)
     assert launch.reads_end is not None
     assert launch.written is not None
     assert launch.reads_end < launch.written < launch.over

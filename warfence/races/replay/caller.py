@@ -10,7 +10,7 @@ from warfence.races.replay.machine import Lanes, Stand
 from warfence.races.replay.parts import parts_of
 from warfence.races.scenarios.operations import Op
 from warfence.races.scenarios.program import HOST
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 
 ASKED = (
     10_000  # times that a host which polls asks in vain before it blocks: somebody's time may stand while it only asks

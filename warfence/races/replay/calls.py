@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from warfence.races.scenarios.interleave import dependent
 from warfence.races.scenarios.order import Order
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 
 
 def called_order(trace: Trace) -> Order:

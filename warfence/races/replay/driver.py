@@ -17,7 +17,7 @@ from warfence.host.landing import bound_s
 from warfence.races.replay.hosts import Hosts
 from warfence.races.replay.machine import Machine
 from warfence.races.replay.plan import Attempt
-from warfence.races.replay.values import Difference, differences, place
+from warfence.races.replay.values import WrongCell, differences, place
 
 POLL_S = 50e-6
 MOST_BOUND_S = 0.25  # on a busy machine a first step may take long for other reasons
@@ -44,7 +44,7 @@ class Observed:
     stood: int | None
     standing: tuple[str, ...]
     refused: tuple[int, str] | None
-    differences: tuple[Difference, ...]
+    differences: tuple[WrongCell, ...]
     times: tuple[Ran, ...] = ()
 
 
@@ -102,7 +102,7 @@ class Driver:
             elif step in self._stood:
                 self._stood[step] = now
 
-    def _differences(self) -> list[Difference]:
+    def _differences(self) -> list[WrongCell]:
         machine, trace = self._machine, self._attempt.trace
         left = [place(trace.steps[one]) for one in self._attempt.rest if not machine.gates.finished(one)]
         if left and not self._fired:

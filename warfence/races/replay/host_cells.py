@@ -15,7 +15,7 @@ from warfence.races.replay.machine import Machine, Part, Seen, value_of
 from warfence.races.replay.parts import donates
 from warfence.races.replay.sizes import lanes, sizes
 from warfence.races.scenarios.operations import Memories, Op
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 
 NO_DONATION = "nothing takes the memory of an array over: there is no donation"
 NO_BLOCKS = "which block the C library hands out next is not the program's to say"

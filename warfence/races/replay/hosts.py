@@ -10,7 +10,7 @@ from warfence.host.lanes import WorkerLane
 from warfence.races.replay.caller import Caller
 from warfence.races.replay.machine import Machine, Stand
 from warfence.races.scenarios.interleave import dependent
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 
 
 class Hosts:

@@ -13,7 +13,7 @@ from warfence.core.backend import FORWARD, PLAN, SCHEDULE
 from warfence.races.replay.parts import donates, parts_of
 from warfence.races.scenarios.operations import Memories, Reach
 from warfence.races.scenarios.program import HOST
-from warfence.races.scenarios.trace import Step, Trace
+from warfence.races.scenarios.steps import Step, Trace
 
 TABLES, CELLS = ("t0", "t1", "t2", "t3"), 128  # what a player has for any trace
 ONE_READER = "state of forwards (KV, relay) is private to the forward lane; no call lets another lane read or write it"

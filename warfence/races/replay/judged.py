@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from warfence.core.errors import WarfenceError
-from warfence.races.check.report import Report
+from warfence.races.check.findings import Findings
 from warfence.races.replay.plan import memories_of, traces_of
 from warfence.races.scenarios.explore import Outcome, explore
 from warfence.races.scenarios.operations import Memories
 from warfence.races.scenarios.program import Scenario
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 
 THREADS = "a log has the calls of one host thread"
 AWAITS = "a wait for a record by its number binds later than its call; no call of a framework does"
@@ -32,7 +32,7 @@ class Player(Protocol):
         """Why the calls of this trace cannot be made here; empty when they can."""
         ...
 
-    def play(self, trace: Trace, memories: Memories) -> Report:
+    def play(self, trace: Trace, memories: Memories) -> Findings:
         """Make all calls, and check what was recorded. Raises one of `REFUSED` where a call is refused."""
         ...
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from warfence.races.scenarios.operations import Memories, Op, Reach
-from warfence.races.scenarios.trace import Step, Trace
+from warfence.races.scenarios.steps import Step, Trace
 
 Seen = dict[tuple[int, int], tuple[int, ...]]  # (step, which of its accesses) -> what it read
 

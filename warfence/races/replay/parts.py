@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warfence.races.replay.machine import Part
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 
 
 def parts_of(trace: Trace) -> list[list[list[Part]]]:

@@ -12,7 +12,7 @@ from warfence.races.scenarios.explore import Outcome, explore, traces
 from warfence.races.scenarios.operations import Memories
 from warfence.races.scenarios.order import Order, Pair, conflicts
 from warfence.races.scenarios.repair import repair
-from warfence.races.scenarios.trace import Refused, Step, Trace
+from warfence.races.scenarios.steps import Refused, Step, Trace
 
 Values = Mapping[str, int] | None
 MOST_TRACES = 4  # of a right program with choices or several host threads

@@ -13,15 +13,15 @@ from warfence.core.fence import Ticket
 from warfence.core.modes import ForwardMode, Region
 from warfence.core.program import ForwardProgram, Stage
 from warfence.races.check.events import Event
+from warfence.races.check.findings import Findings, check
 from warfence.races.check.log_file import Log
 from warfence.races.check.recording import Recorded
-from warfence.races.check.report import Report, check
 from warfence.races.replay.caller import call_all
 from warfence.races.replay.gates import StepGates
 from warfence.races.replay.interface import CELLS, TABLES, Layout, Range, layout_of
 from warfence.races.replay.machine import Gates, Part, Stand
 from warfence.races.scenarios.operations import Memories, Op
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 from warfence.serve.fixture import Fixture
 
 ROW = BatchLayout(1, 1)
@@ -68,7 +68,7 @@ class RecordedPlayer:
     def lacks(self, trace: Trace, memories: Memories) -> str:
         return layout_of(trace, memories).lacks
 
-    def play(self, trace: Trace, memories: Memories) -> Report:
+    def play(self, trace: Trace, memories: Memories) -> Findings:
         """Play and check. FenceError: the backend refuses a call, at once or when the lane comes to it."""
         fixture = self._fixture = self._fixture or self._fresh()
         self._events.clear()

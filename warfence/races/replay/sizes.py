@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warfence.races.scenarios.operations import Memories
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 
 
 def lanes(trace: Trace) -> list[str]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from warfence.races.replay.machine import Seen, value_of
-from warfence.races.scenarios.trace import Step, Trace
+from warfence.races.scenarios.steps import Step, Trace
 
 NOT_SHOWN = "only an allocation races here, which leaves no value"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class WrongCell:
     """A cell that held something else. step: the read, or None for the memory in the end. of: the launch it had to see."""
 
     step: int | None
@@ -22,10 +22,10 @@ class Difference:
     of: int = 0
 
 
-def differences(trace: Trace, seen: Seen, final: Mapping[str, Sequence[int]]) -> list[Difference]:
+def differences(trace: Trace, seen: Seen, final: Mapping[str, Sequence[int]]) -> list[WrongCell]:
     """The first differing cell of each read, then of each memory; and reads that do not see the launch they name."""
     expected, memory = serial(trace)
-    found: list[Difference] = []
+    found: list[WrongCell] = []
     for step in trace.steps:
         for at, one in enumerate(step.reaches):
             if (step.id, at) not in expected or (step.id, at) not in seen:
@@ -34,13 +34,13 @@ def differences(trace: Trace, seen: Seen, final: Mapping[str, Sequence[int]]) ->
             wrong = [(one.begin + i, saw, right) for i, (saw, right) in enumerate(pairs) if saw != right]
             if wrong:
                 cell, saw, right = wrong[0]
-                found.append(Difference(step.id, f"{one.memory}[{cell}]", saw, right))
+                found.append(WrongCell(step.id, f"{one.memory}[{cell}]", saw, right))
             elif one.launch and (saw := seen[step.id, at][0]) not in _values_of(trace, one.launch):
-                found.append(Difference(step.id, f"{one.memory}[{one.begin}]", saw, 0, one.launch))
+                found.append(WrongCell(step.id, f"{one.memory}[{one.begin}]", saw, 0, one.launch))
     for name in memory.keys() & final.keys():
         cells = [(i, final[name][i], right) for i, right in memory[name].items() if final[name][i] != right]
         if cells:
-            found.append(Difference(None, f"{name}[{cells[0][0]}]", *cells[0][1:]))
+            found.append(WrongCell(None, f"{name}[{cells[0][0]}]", *cells[0][1:]))
     return found
 
 
@@ -61,7 +61,7 @@ def serial(trace: Trace) -> tuple[Seen, dict[str, dict[int, int]]]:
     return seen, memory
 
 
-def say(trace: Trace, one: Difference) -> str:
+def say(trace: Trace, one: WrongCell) -> str:
     """One difference as a sentence, with who wrote what."""
     instead = f"what launch {one.of} writes" if one.of else f"{one.instead} ({_writer(trace, one.instead)})"
     if one.step is None:

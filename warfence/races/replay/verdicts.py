@@ -19,7 +19,7 @@ from warfence.races.replay.values import NOT_SHOWN, place, say
 from warfence.races.scenarios.explore import Outcome, explore
 from warfence.races.scenarios.library import find
 from warfence.races.scenarios.program import Scenario
-from warfence.races.scenarios.trace import Step
+from warfence.races.scenarios.steps import Step
 
 WORST_FIRST = ("early", "error", "cycle", "bad", "held", "over", "ok")
 

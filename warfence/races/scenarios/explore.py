@@ -28,7 +28,7 @@ from warfence.races.scenarios.named import misread, needed, witness
 from warfence.races.scenarios.operations import Memories, Op, variants
 from warfence.races.scenarios.order import Order, Pair, conflicts
 from warfence.races.scenarios.program import Scenario
-from warfence.races.scenarios.trace import Refused, Step, Trace
+from warfence.races.scenarios.steps import Refused, Step, Trace
 from warfence.races.scenarios.witness import Witness, choose, reversed_pair
 
 MOST_TRACES = 20_000

@@ -9,7 +9,7 @@ from warfence.races.scenarios.explore import Outcome, explore
 from warfence.races.scenarios.library import catalogue
 from warfence.races.scenarios.program import Scenario
 from warfence.races.scenarios.repair import repair
-from warfence.races.scenarios.report import interleaving, sentences
+from warfence.races.scenarios.sentences import interleaving, sentences
 from warfence.races.scenarios.text import text
 
 

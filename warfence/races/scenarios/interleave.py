@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from warfence.races.scenarios.operations import Memories, Op
 from warfence.races.scenarios.order import standing
-from warfence.races.scenarios.trace import Refused, Trace
+from warfence.races.scenarios.steps import Refused, Trace
 
 Uses = tuple[frozenset[str], frozenset[str]]  # what a call changes, and what it looks at
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from warfence.races.check.events import Event, Kind
 from warfence.races.check.log_file import Log
-from warfence.races.scenarios.trace import Step, Trace
+from warfence.races.scenarios.steps import Step, Trace
 
 _ACCESS: dict[str, Kind] = {"reads": "read", "writes": "write", "donates": "write", "allocates": "alloc"}
 

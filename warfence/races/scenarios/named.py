@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warfence.races.scenarios.operations import Reach
 from warfence.races.scenarios.order import Order, Pair
-from warfence.races.scenarios.trace import Step
+from warfence.races.scenarios.steps import Step
 from warfence.races.scenarios.witness import Witness, reversed_pair
 
 

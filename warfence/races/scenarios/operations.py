@@ -15,7 +15,7 @@ from warfence.races.scenarios.program import (
     Cells,
     Choose,
     Declare,
-    Launch,
+    LaunchBlock,
     Ref,
     Remark,
     Repeat,
@@ -147,7 +147,7 @@ class _Unroller:
                     self._add(out, self._access(one, here))
                 case Call():
                     self._add(out, self._call(one, here))
-                case Launch(number, lane, steps):
+                case LaunchBlock(number, lane, steps):
                     inner: list[Op] = []
                     launch = self._number(number)
                     self._run(steps, here, inner)

@@ -17,7 +17,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from warfence.races.scenarios.operations import Reach
-from warfence.races.scenarios.trace import Step
+from warfence.races.scenarios.steps import Step
 
 Pair = tuple[int, int]  # ids of two steps, the one that was called first in front
 

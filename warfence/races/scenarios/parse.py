@@ -15,7 +15,7 @@ from warfence.races.scenarios.program import (
     Call,
     Choose,
     Declare,
-    Launch,
+    LaunchBlock,
     Remark,
     Repeat,
     Scenario,
@@ -149,12 +149,12 @@ class _Parser:
         line.need("{")
         line.end()
 
-    def _launch(self, line: Line) -> Launch:
+    def _launch(self, line: Line) -> LaunchBlock:
         line.need("launch")
         number = line.expression(self._names.numbers())
         line.need("on")
         lane = line.name("a lane", self._names.of("lanes"))
-        return Launch(number, lane, self._inside(line, launch=True), line.note, line.number)
+        return LaunchBlock(number, lane, self._inside(line, launch=True), line.note, line.number)
 
     def _repeat(self, line: Line, launch: bool) -> Repeat:
         line.need("repeat")

@@ -103,7 +103,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchBlock:
     """One launch: its steps run in order on the lane."""
 
     number: str
@@ -144,7 +144,7 @@ class Thread:
     line: int = field(default=0, compare=False)
 
 
-Statement = Remark | Declare | Access | Call | Launch | Repeat | Choose | Thread
+Statement = Remark | Declare | Access | Call | LaunchBlock | Repeat | Choose | Thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,14 @@ from warfence.races.scenarios.program import (
     Choose,
     Declare,
     Declared,
-    Launch,
+    LaunchBlock,
     Ref,
     Repeat,
     Scenario,
     Statement,
     Thread,
 )
-from warfence.races.scenarios.trace import Step
+from warfence.races.scenarios.steps import Step
 
 MOST = 8  # waits added to one program
 
@@ -127,7 +127,7 @@ def _edit(
         branches = list(one.branches)
         branches[rest[0]] = _edit(branches[rest[0]], tuple(rest[1:]), statements, insert)
         return (*body[:place], replace(one, branches=tuple(branches)), *body[place + 1 :])
-    assert isinstance(one, Launch | Repeat | Thread)
+    assert isinstance(one, LaunchBlock | Repeat | Thread)
     return (*body[:place], replace(one, body=_edit(one.body, tuple(rest), statements, insert)), *body[place + 1 :])
 
 

@@ -13,7 +13,7 @@ from warfence.races.scenarios.program import (
     Choose,
     Declare,
     Declared,
-    Launch,
+    LaunchBlock,
     Ref,
     Remark,
     Repeat,
@@ -53,7 +53,7 @@ def sentence(statement: Statement) -> str:
                 for one in touches
             )
             return f"{subject} {accesses}".strip() + (f" as {stage}" if stage else "")
-        case Launch(number, lane):
+        case LaunchBlock(number, lane):
             return f"launch {number} on {lane} {{"
         case Repeat(name, first, last):
             return f"repeat {name} in {first}..{last} {{"
@@ -78,7 +78,7 @@ def _body(body: Sequence[Statement], depth: int) -> Iterator[str]:
                     yield f"{indent}}} or {{"
                 yield from _body(branch, depth + 1)
             yield f"{indent}}}"
-        elif isinstance(one, Launch | Repeat | Thread):
+        elif isinstance(one, LaunchBlock | Repeat | Thread):
             yield from _body(one.body, depth + 1)
             yield f"{indent}}}"
 

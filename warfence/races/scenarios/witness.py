@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warfence.races.scenarios.order import Order, Pair
-from warfence.races.scenarios.trace import Step
+from warfence.races.scenarios.steps import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Protocol
 
-from warfence.races.check.report import check
+from warfence.races.check.findings import check
 from warfence.races.scenarios.explore import Outcome, explore
 from warfence.races.scenarios.log import log
 from warfence.races.scenarios.program import Scenario

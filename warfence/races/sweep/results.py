@@ -14,7 +14,7 @@ import msgspec
 from warfence import __version__
 from warfence.core.errors import InputError
 from warfence.host.documents import decoded
-from warfence.races.sweep.plan import Plan
+from warfence.races.sweep.options import SweepOptions
 from warfence.races.sweep.work import Judged
 
 
@@ -30,7 +30,7 @@ class Line:
 class Results:
     """Appends to the file. kept: the chunks that were in it already."""
 
-    def __init__(self, path: Path, plan: Plan, resume: bool) -> None:
+    def __init__(self, path: Path, plan: SweepOptions, resume: bool) -> None:
         """InputError: there is a file and it is not to be resumed, or it is of another sweep, or it cannot be written."""
         self._path = path
         self.kept: list[Judged] = []
@@ -74,7 +74,7 @@ class Results:
         return InputError(f"--out '{self._path}' cannot be written ({cause.strerror})")
 
 
-def _options(plan: Plan) -> dict[str, Any]:
+def _options(plan: SweepOptions) -> dict[str, Any]:
     as_read: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(plan))
     return {"warfence": __version__, **as_read}
 

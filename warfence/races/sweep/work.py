@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from warfence.races.sweep import judges
 from warfence.races.sweep.families import FAMILIES
 from warfence.races.sweep.lanes import lane_judges
-from warfence.races.sweep.plan import Chunk, Plan
+from warfence.races.sweep.options import Chunk, SweepOptions
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Judged:
         return sum(self.verdicts.values())
 
 
-def spread(plan: Plan, chunks: Sequence[Chunk], workers: int) -> Iterator[Judged]:
+def spread(plan: SweepOptions, chunks: Sequence[Chunk], workers: int) -> Iterator[Judged]:
     """Every chunk as it is done, in any order. One worker is this process. Ended early, chunks in work are finished and lost."""
     if workers == 1:
         for chunk in chunks:
@@ -49,7 +49,7 @@ def spread(plan: Plan, chunks: Sequence[Chunk], workers: int) -> Iterator[Judged
             pool.shutdown(cancel_futures=True)
 
 
-def judge_chunk(plan: Plan, chunk: Chunk) -> Judged:
+def judge_chunk(plan: SweepOptions, chunk: Chunk) -> Judged:
     """Judge the cases of one chunk."""
     start, lanes, family = time.perf_counter(), judges_of(plan), FAMILIES[chunk.family]
     verdicts: Counter[str] = Counter()
@@ -70,13 +70,13 @@ def judge_chunk(plan: Plan, chunk: Chunk) -> Judged:
     return Judged(chunk.number, chunk.family, dict(verdicts), dict(judged), failures, seconds)
 
 
-def _start(plan: Plan) -> None:
+def _start(plan: SweepOptions) -> None:
     """Once in each worker: Ctrl-C is for the parent, and the frameworks are imported."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     judges_of(plan)
 
 
 @cache
-def judges_of(plan: Plan) -> Sequence[judges.LaneJudge]:
+def judges_of(plan: SweepOptions) -> Sequence[judges.LaneJudge]:
     """The lanes of all backends of a plan, made once in each process."""
     return [judge for backend in plan.backends for judge in lane_judges(backend, plan.device)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from warfence.serve.jobs.divergence import Difference, differences, split
+from warfence.serve.jobs.divergence import Divergence, differences, split
 from warfence.serve.jobs.job import Job
 from warfence.serve.jobs.session import Outcome
 
@@ -16,8 +16,8 @@ class Hazard:
 
     twin: Outcome
     run: Outcome
-    wrong: tuple[Difference, ...]
-    near_ties: tuple[Difference, ...]
+    wrong: tuple[Divergence, ...]
+    near_ties: tuple[Divergence, ...]
     serial_text: str = ""
     text: str = ""
 

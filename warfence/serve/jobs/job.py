@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warfence.core.errors import InputError
+from warfence.serve.jobs.arrivals import read_trace, trace_workload
 from warfence.serve.jobs.options import ServeOptions
 from warfence.serve.jobs.prompts import DEFAULT_NEW_TOKENS, DEFAULT_PROMPTS, prompt_workload, read_prompts
 from warfence.serve.jobs.speculation import Speculation, speculation
 from warfence.serve.jobs.start import check_backend
-from warfence.serve.jobs.trace import read_trace, trace_workload
 from warfence.serve.jobs.workload import Workload
 from warfence.serve.model import Model, load_model
 from warfence.serve.planner import Limits

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from warfence.core.errors import WarfenceError
 from warfence.parity.honesty import what_failed
 from warfence.serve.jobs.options import ServeOptions
+from warfence.show.timeline.launch_times import LaunchTimes, launch_times
 from warfence.show.timeline.model import Timeline
 from warfence.show.timeline.run import first_step, trace_steps
 from warfence.show.timeline.svg import stacked_svg
-from warfence.show.timeline.told import Told, told
 
 ATTENTION = "captured"  # its last read is inside the captured forward, where the marker stands
 
@@ -22,7 +22,7 @@ class Row:
 
     title: str
     unit: str
-    told: Told
+    told: LaunchTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def step_picture(targets: dict[str, str], device: str) -> Picture:
 
 def picture(timelines: Sequence[Timeline], missing: dict[str, str]) -> Picture:
     """The picture of timelines, each of one step."""
-    rows = [Row(timeline.title, timeline.unit, one) for timeline in timelines for one in told(timeline)[:1]]
+    rows = [Row(timeline.title, timeline.unit, one) for timeline in timelines for one in launch_times(timeline)[:1]]
     notes = [
         f"{t.title.split(':')[0]}: a slice is {t.about['slice']}; the clock is {t.about['clock']}" for t in timelines
     ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from warfence.races.replay.driver import Ran
 from warfence.races.replay.plan import Attempt
-from warfence.races.scenarios.trace import Step
+from warfence.races.scenarios.steps import Step
 from warfence.show.timeline.model import Kind, Mark, Slice, Timeline
 
 ABOUT = {

@@ -14,7 +14,7 @@ from warfence.races.replay.machine import Machine, Seen
 from warfence.races.replay.parts import parts_of
 from warfence.races.replay.sizes import lanes, sizes
 from warfence.races.scenarios.operations import Memories
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 from warfence_jax.devices import find_devices
 from warfence_jax.tools.replay.memory import Arrays
 

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from warfence.core.errors import InputError
-from warfence.races.check.report import Report
+from warfence.races.check.findings import Findings
 from warfence.races.replay.caller import call_all
 from warfence.races.replay.gates import StepGates
 from warfence.races.replay.host_machine import chunks
@@ -24,7 +24,7 @@ from warfence.races.replay.machine import Part, Stand, value_of
 from warfence.races.replay.parts import donates
 from warfence.races.scenarios.operations import Memories, Op
 from warfence.races.scenarios.program import HOST
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 from warfence_jax.aliased import ALIGNMENT, aligned_zeros
 from warfence_jax.tools.replay.cpu import CUT, NO_BLOCKS
 from warfence_jax.tools.watch.watching import HostWatch, watch_host
@@ -58,7 +58,7 @@ class HostWatchPlayer:
                     return RESULTS
         return TABLES if any(len(lanes) > 1 for lanes in users.values()) else ""
 
-    def play(self, trace: Trace, memories: Memories) -> Report:
+    def play(self, trace: Trace, memories: Memories) -> Findings:
         """Play under a watch and check. DeadHandleError: a handle is used after its donation."""
         with jax.default_device(jax.devices("cpu")[0]), watch_host() as w:
             call_all(trace, _Calls(w, memories))

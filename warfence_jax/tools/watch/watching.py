@@ -19,9 +19,9 @@ from jax import Array
 
 from warfence.core.errors import DeadHandleError
 from warfence.races.check.events import HOST, Event, Kind
+from warfence.races.check.findings import Findings, check
 from warfence.races.check.log_file import Log, write_log
 from warfence.races.check.places import call_site
-from warfence.races.check.report import Report, check
 from warfence_jax.tools.watch.handles import Handle, Handles
 from warfence_jax.tools.watch.memory import HostMemory, Span, pointer
 
@@ -149,7 +149,7 @@ class HostWatch:
                 self._append("read", HOST, 0, "wait", handle.span, place)
         return outputs
 
-    def check(self) -> Report:
+    def check(self) -> Findings:
         """What the checker finds in the log so far."""
         return check(Log(tuple(self.events), UNSEEN))
 

@@ -18,7 +18,7 @@ from warfence.races.replay.machine import Machine, Part, Seen, Stand, value_of
 from warfence.races.replay.parts import donates, parts_of
 from warfence.races.replay.sizes import lanes
 from warfence.races.scenarios.operations import Memories, Op
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 from warfence_torch.lanes_cuda import CudaLane, distinct_stream
 from warfence_torch.tools.capture import capturing
 from warfence_torch.tools.planting.stages import stage

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 
 from warfence.core.errors import InputError
-from warfence.races.check.report import Report
+from warfence.races.check.findings import Findings
 from warfence.races.replay.caller import call_all
 from warfence.races.replay.machine import Machine
 from warfence.races.replay.sizes import lanes
 from warfence.races.scenarios.operations import Memories
-from warfence.races.scenarios.trace import Trace
+from warfence.races.scenarios.steps import Trace
 from warfence_torch.tools.replay.cuda import CudaCells, CudaMachine, CudaMachines
 from warfence_torch.tools.replay.host import MACHINES, TENSORS
 from warfence_torch.tools.watching import watch
@@ -27,7 +27,7 @@ class WatchPlayer:
     def lacks(self, trace: Trace, memories: Memories) -> str:
         return (MACHINES if self.device == "cpu" else CudaMachines()).lacks(trace)
 
-    def play(self, trace: Trace, memories: Memories) -> Report:
+    def play(self, trace: Trace, memories: Memories) -> Findings:
         """Play under a watch of all memory of the trace, and check. NameError: the program uses a block that is gone."""
         prepared = Prepared(self.device, trace, memories)
         with watch(shared=prepared.shared, host=prepared.pinned, names=prepared.names, blocks=prepared.blocks) as log:

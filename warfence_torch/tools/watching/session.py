@@ -11,8 +11,8 @@ import torch
 
 from warfence.core.errors import InputError
 from warfence.races.check.events import HOST, Event
+from warfence.races.check.findings import Findings, check
 from warfence.races.check.log_file import Log, write_log
-from warfence.races.check.report import Report, check
 from warfence_torch.tools.callers import caller_lines
 from warfence_torch.tools.watching.cuda_lanes import CudaLanes
 from warfence_torch.tools.watching.host_lanes import HostLanes
@@ -120,7 +120,7 @@ class Watch:
         """Write the log for `warfence check`."""
         write_log(Path(path), self.log.events, self.log.unseen)
 
-    def check(self) -> Report:
+    def check(self) -> Findings:
         """What races in the log; the report's limits say what could not be seen."""
         return check(self.log)
 

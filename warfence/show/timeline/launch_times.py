@@ -10,7 +10,7 @@ from warfence.show.timeline.model import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LaunchTimes:
     """Times of one launch, from its first stage on, in the timeline's unit. None: not in the timeline.
 
     goes_on: where a lane goes on that waited for this launch (a ticket, or all of the forward lane). written: the end of
@@ -25,7 +25,7 @@ class Told:
     over: float
 
 
-def told(timeline: Timeline) -> list[Told]:
+def launch_times(timeline: Timeline) -> list[LaunchTimes]:
     """One for each launch that lies in the timeline as a whole."""
     found = []
     begins = {n: timeline.span(n, n)[0] for n in timeline.launches}
@@ -38,11 +38,11 @@ def told(timeline: Timeline) -> list[Told]:
         writes = [s.end for s in timeline.slices if s.writes and s.launch == launch]
         times = reads_end, goes_on, min(writes, default=None)
         since = [None if time is None else time - begin for time in times]
-        found.append(Told(launch, timeline.mode(launch), since[0], since[1], since[2], over - begin))
+        found.append(LaunchTimes(launch, timeline.mode(launch), since[0], since[1], since[2], over - begin))
     return found
 
 
 def document(timeline: Timeline) -> dict[str, Any]:
     """The same as plain data, for JSON."""
-    launches = [asdict(one) for one in told(timeline)]
+    launches = [asdict(one) for one in launch_times(timeline)]
     return {"title": timeline.title, "unit": timeline.unit, "about": dict(timeline.about), "launches": launches}

@@ -10,7 +10,7 @@ import pytest
 
 from warfence.core.errors import InputError
 from warfence.parity.report import Report
-from warfence.show.report.saved import read_parity
+from warfence.show.report.parity_file import read_parity
 
 
 def test_a_report_read_back_says_the_same(report: Report, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ Result = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a stand is made for. table_rows counts the reserved row 0; at least one row is not of the batch."""
+    """What a fixture is made for. table_rows counts the reserved row 0; at least one row is not of the batch."""
 
     config: ModelConfig
     batch: int
@@ -54,7 +54,7 @@ class Size:
         return (self.batch + 2) * CONTEXT
 
 
-class Stand(Fixture):
+class BenchFixture(Fixture):
     """One backend, ready to launch and to be measured."""
 
     def __init__(self, backend: Backend, size: Size, weights: Weights) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.races.check.programs import Program, R, W
 from warfence.races.check.events import HOST, Event
+from warfence.races.check.findings import LIMITS, Finding, check
 from warfence.races.check.log_file import Log
-from warfence.races.check.report import LIMITS, Finding, check
 
 
 def only(program: Program, kind: str) -> Finding:

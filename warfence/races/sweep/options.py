@@ -26,7 +26,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SweepOptions:
     """The options of a sweep. limit: cases of each family, None: all, and of a random one DRAWN_CASES.
 
     steps: the most a loop goes round, and the most sentences of a short program. backends: whose lanes judge, too.

@@ -13,7 +13,7 @@ from warfence.races.scenarios.program import VERDICTS, Scenario
 from warfence.races.scenarios.text import text
 from warfence.races.sweep.families import FAMILIES
 from warfence.races.sweep.judges import Said
-from warfence.races.sweep.plan import Plan
+from warfence.races.sweep.options import SweepOptions
 from warfence.races.sweep.shrink import shrink
 from warfence.races.sweep.work import Judged, judges_of
 
@@ -30,7 +30,7 @@ def failures(judged: Iterable[Judged]) -> list[Failure]:
     ]
 
 
-def shrunk(plan: Plan, found: Sequence[Failure]) -> list[Scenario]:
+def shrunk(plan: SweepOptions, found: Sequence[Failure]) -> list[Scenario]:
     """A few of them, shrunk: those about which the judges say different things first."""
     kinds: Counter[str] = Counter()
     ranked = []
@@ -45,7 +45,9 @@ def shrunk(plan: Plan, found: Sequence[Failure]) -> list[Scenario]:
     ]
 
 
-def document(plan: Plan, judged: Sequence[Judged], programs: Sequence[Scenario], seconds: float) -> dict[str, Any]:
+def document(
+    plan: SweepOptions, judged: Sequence[Judged], programs: Sequence[Scenario], seconds: float
+) -> dict[str, Any]:
     """The result. seconds: of this run; worker_seconds: of all chunks, those that were resumed included."""
     found = failures(judged)
     families = {}

@@ -48,7 +48,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class Findings:
     """All findings of one log, alike ones counted together."""
 
     findings: tuple[Finding, ...]
@@ -64,7 +64,7 @@ class Report:
         return asdict(self)
 
 
-def check(log: Log) -> Report:
+def check(log: Log) -> Findings:
     """Analyse a log and say what was found."""
     with no_collection():
         found = analyse(log.events)
@@ -77,7 +77,7 @@ def check(log: Log) -> Report:
         if key not in first:
             first[key] = finding()
     findings = tuple(replace(one, count=counts[key], operations=costs[key]) for key, one in first.items())
-    return Report(findings, len(log.events), tuple(found.lanes), (*log.unseen, *LIMITS))
+    return Findings(findings, len(log.events), tuple(found.lanes), (*log.unseen, *LIMITS))
 
 
 def _all(found: Analysis) -> Iterator[tuple[Hashable, int, Callable[[], Finding]]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warfence.core.errors import InputError
-from warfence.serve.jobs.trace import Arrival, read_trace, trace_workload
+from warfence.serve.jobs.arrivals import Arrival, read_trace, trace_workload
 from warfence.serve.model import load_model
 from warfence.serve.sampling import SamplingParams
 

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warfence.bench.group import Open, Watch
+from warfence.bench.group import Open
 from warfence.bench.spread import Spread
 from warfence.core.errors import InputError, WarfenceError
 from warfence.core.modes import FenceMode
+from warfence.host.meter import Meter
 from warfence.serve.engine import Engine, Summary
 from warfence.serve.jobs.job import Job, prepare
 from warfence.serve.jobs.options import ServeOptions
@@ -62,7 +63,7 @@ def jobs(axis: str, device: str, trace: Path | None, requests: int) -> list[tupl
 
 
 def measure_served(
-    name: str, open_backend: Open, axis: str, value: str, job: Job, rounds: int, watch: Watch
+    name: str, open_backend: Open, axis: str, value: str, job: Job, rounds: int, meter: Meter
 ) -> ServedResult:
     """Serve the job behind each fence, in turn, `rounds` times; the first round warms up and does not count."""
     backend = open_backend({})
@@ -71,14 +72,14 @@ def measure_served(
     with Engine(
         job.options.engine(), job.model.config, job.model.weights, backend, spec.algorithm, spec.draft, job.options.block
     ) as engine:  # fmt: skip
-        watch.phase(f"{name}: {axis} {value}: compiling", len(engine.wanted()))
+        meter.phase(f"{name}: {axis} {value}: compiling", len(engine.wanted()))
         for _ in engine.warm_up():
-            watch.advance()
-        watch.phase(f"{name}: {axis} {value}", (rounds + 1) * len(FENCES))
+            meter.step()
+        meter.phase(f"{name}: {axis} {value}", (rounds + 1) * len(FENCES))
         for _ in range(rounds + 1):
             for fence in FENCES:
                 runs[fence.value].append(engine.run(job.workload.requests(), fence=fence))
-                watch.advance()
+                meter.step()
     digests = {summary.tokens_sha256 for found in runs.values() for summary in found}
     if len(digests) > 1:
         raise WarfenceError(f"bench: {name}, {axis} {value}: tokens differ between fences: {sorted(digests)}")

@@ -6,8 +6,8 @@ from typing import Any
 
 from warfence.races.scenarios.explore import Outcome
 from warfence.races.scenarios.repair import Repaired
+from warfence.races.scenarios.steps import Step
 from warfence.races.scenarios.text import text
-from warfence.races.scenarios.trace import Step
 
 
 def headline(outcome: Outcome) -> str:
