@@ -39,7 +39,8 @@ def test_another_room_would_be_seen() -> None:
 def test_no_module_of_the_core_is_outside_the_list() -> None:
     folder = Path(core.__file__).parent
     assert {path.stem for path in folder.glob("*.py")} == {"__init__", *CORE}
-    assert sum(len(path.read_text().splitlines()) for path in folder.glob("*.py")) < 2000, "it is read in an hour"
+    written = [line for path in folder.glob("*.py") for line in path.read_text().splitlines() if line.strip()]
+    assert len(written) < 2000, "it is read in an hour"
 
 
 def test_the_package_gives_the_names_of_the_core() -> None:
