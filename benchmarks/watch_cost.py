@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
-from warfence.cli.serve_watch import session
+from warfence.cli.serve_observed import session
 from warfence.races.check.findings import check
 from warfence.races.check.log_file import read_log
 from warfence.serve.jobs.job import prepare

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # so that it runs from a bar
 from warfence import backends
 from warfence.core.backend import Backend
 from warfence.races.replay.judged import judge_all, recall_and_precision
-from warfence.races.replay.recorded import RecordedPlayer
 from warfence.races.scenarios.library import catalogue
+from warfence.show.observe.player import RecordedPlayer
 
 
 def open_backend(name: str, device: str) -> Backend:

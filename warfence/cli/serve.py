@@ -13,8 +13,7 @@ from warfence import backends
 from warfence.cli import options as given
 from warfence.cli.exits import CheckFailed, Interrupted
 from warfence.cli.output import print_json, prose, say, screens
-from warfence.cli.serve_timeline import TimelineFile, check_timeline
-from warfence.cli.serve_watch import Watch, check_watch, judged, session
+from warfence.cli.serve_observed import TimelineFile, Watch, check_files, judged, session
 from warfence.cli.summary import print_hazard, print_summary
 from warfence.cli.view import watch
 from warfence.core.errors import StageError
@@ -71,8 +70,7 @@ def serve(
         model=model, prompts=prompts, trace=trace, speed=speed, limit=limit, max_new_tokens=max_new_tokens,
         temperature=temperature, top_p=top_p, seed=seed, out=out,
     )  # fmt: skip
-    check_watch(watch)
-    check_timeline(timeline, watch)
+    check_files(watch, timeline)
     found = carry_out(options, as_json, watch, timeline)
     if as_json:
         print_json(found)

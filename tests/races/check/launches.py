@@ -12,8 +12,8 @@ from warfence.core.fence import Ticket
 from warfence.races.check.events import Event
 from warfence.races.check.findings import Findings, check
 from warfence.races.check.log_file import Log
-from warfence.races.replay.recorded import Reads, one_row, program_of, recorded
 from warfence.serve.fixture import Fixture
+from warfence.show.observe.player import Reads, one_row, program_of, recorded
 
 T, MAP = "t", "map"
 SHAPE = (3, 4)

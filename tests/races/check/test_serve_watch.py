@@ -33,6 +33,18 @@ def test_a_fenced_run_has_no_race_and_its_log_can_be_checked_again(
 
 
 @pytest.mark.slow
+def test_a_run_is_watched_and_timed_at_once(
+    serve: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, alone, times = tmp_path / "log.jsonl", tmp_path / "alone.jsonl", tmp_path / "times.json"
+    assert main([*serve, "--watch", str(log), "--timeline", str(times)]) == 0
+    assert f"Watched {len(read_log(log).events)} events: race 0" in capsys.readouterr().out
+    assert {"wait", "table write"} <= {event.get("cat") for event in json.loads(times.read_text())["traceEvents"]}
+    assert main([*serve, "--watch", str(alone)]) == 0
+    assert len(read_log(log).events) == len(read_log(alone).events), "neither sees the other"
+
+
+@pytest.mark.slow
 def test_a_run_without_a_fence_has_races(serve: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log.jsonl"
     assert main([*serve, "--fence", "off", "--allow-hazard", "--watch", str(log), "--json"]) == 0

@@ -12,9 +12,9 @@ from tests.races.check.launches import LATE, MAP, READ, THINK, Issued, Recording
 from tests.strict_log import writes_before_earlier_reads
 from warfence.parity.strict.backend import StrictBackend
 from warfence.races.replay.judged import judge
-from warfence.races.replay.recorded import RecordedPlayer
 from warfence.races.scenarios.library import catalogue
 from warfence.races.scenarios.program import Scenario
+from warfence.show.observe.player import RecordedPlayer
 
 ADVERSARIES = ("war", "raw")
 READ_TOO_EARLY = {"side-stream", "re-record"}  # a write that is yet to come, which the other adversary makes late

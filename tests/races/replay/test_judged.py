@@ -22,13 +22,13 @@ from warfence.races.replay.judged import (
     played_of,
     recall_and_precision,
 )
-from warfence.races.replay.recorded import RecordedPlayer
 from warfence.races.scenarios.explore import explore
 from warfence.races.scenarios.library import catalogue, find
 from warfence.races.scenarios.log import log
 from warfence.races.scenarios.operations import Memories
 from warfence.races.scenarios.parse import parse
 from warfence.races.scenarios.steps import Trace
+from warfence.show.observe.player import RecordedPlayer
 
 
 class Told:

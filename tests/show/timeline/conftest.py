@@ -12,10 +12,10 @@ from warfence import backends
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE
 from warfence.core.modes import FenceMode
 from warfence.parity.small import first_difference, make_engine, small_model, workload
+from warfence.show.observe import Observed, Tracer
 from warfence.show.timeline.build import timeline
 from warfence.show.timeline.model import Timeline
 from warfence.show.timeline.run import profiled
-from warfence.show.timeline.traced import Traced
 
 model = cache(small_model)
 Trace = Callable[..., Timeline]
@@ -29,9 +29,10 @@ def run(
     fence."""
     if backends.package(name).framework:
         pytest.importorskip(name)
-    backend, small = Traced(backends.load(name)(device=device)), model()
+    tracer, small = Tracer(), model()
+    backend = Observed(backends.load(name)(device=device), tracer)
     with make_engine(small, backend, spec, attention="captured", rows=2, extend_rows=1) as engine:
-        backend.tracer.start()
+        tracer.start()
         with profiled(backend.inner, profile):
             served = workload(False)[:requests]
             engine.run(served, fence=fence)
@@ -39,7 +40,7 @@ def run(
                 backend.lane(lane).synchronize()
         if fence is not FenceMode.OFF:
             assert first_difference(served, small.expected[False][:requests]) is None
-        return timeline(backend.tracer, f"{name} {fence.value}")
+        return timeline(tracer, f"{name} {fence.value}")
 
 
 @pytest.fixture(scope="session")

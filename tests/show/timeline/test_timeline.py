@@ -11,9 +11,9 @@ from tests.show.timeline.conftest import Trace
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE
 from warfence.core.errors import InputError
 from warfence.core.modes import FenceMode
+from warfence.show.observe import Observed, Tracer
 from warfence.show.timeline.launch_times import launch_times
 from warfence.show.timeline.model import HOST, Timeline
-from warfence.show.timeline.traced import Traced
 
 BOUNDARY = "swa_translate"  # of the captured kind
 EVERY = (
@@ -127,7 +127,7 @@ def test_a_part_of_a_timeline(trace: Trace) -> None:
 
 def test_a_backend_that_tells_no_times_is_refused() -> None:
     class Silent:
-        name, device = "silent", "cpu"
+        name, device, capabilities = "silent", "cpu", None
 
     with pytest.raises(InputError, match=r"backend 'silent' cannot tell .* time_stages\(\).* trace one that has it"):
-        Traced(Silent())  # type: ignore[arg-type]
+        Observed(Silent(), Tracer())  # type: ignore[arg-type]

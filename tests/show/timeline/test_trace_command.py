@@ -44,7 +44,6 @@ def test_serve_writes_a_timeline_of_all_that_it_serves(tmp_path: Path, capsys: p
         (["trace", "--fence", "none"], "--fence is 'none'; choose one of: fine, self, coarse, off"),
         (["trace", "--backend", "torch", "--backend", "jax", "--profile"], "give one --backend"),
         (["trace", "--backend", "strict", "--profile"], "backend 'strict' has no profiler of its own"),
-        (["serve", "--timeline", "t.json", "--watch", "w.jsonl"], "give one of the two"),
         (["serve", "--timeline", "missing/t.json"], "--timeline 'missing/t.json': no file can be written there"),
     ],
 )

@@ -8,8 +8,8 @@ from dataclasses import replace
 from warfence.core.abilities import StageTime
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE
 from warfence.core.program import ForwardProgram
+from warfence.show.observe.times import Noted, Point, Tracer
 from warfence.show.timeline.model import HOST, Arrow, Mark, Slice, Timeline
-from warfence.show.timeline.traced import Noted, Point, Tracer
 
 LANES = (SCHEDULE, PLAN, FORWARD)
 

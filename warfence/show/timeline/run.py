@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,9 +16,9 @@ from warfence.serve.engine import EngineConfig
 from warfence.serve.jobs.job import Job, prepare
 from warfence.serve.jobs.options import ServeOptions
 from warfence.serve.jobs.session import Session, Watcher, session
+from warfence.show.observe import Observed, Observer, Tracer
 from warfence.show.timeline.build import timeline
 from warfence.show.timeline.model import Timeline
-from warfence.show.timeline.traced import Traced
 
 ROWS, SETTLED, BEFORE = 4, 3, 8  # requests; decoding steps that are left out; tokens a request has beyond the steps
 MODES = (ForwardMode.DECODE.value, ForwardMode.TARGET_VERIFY.value)
@@ -29,32 +29,39 @@ class TracedSession:
     """A warm session on a traced backend."""
 
     session: Session
-    backend: Traced
+    backend: Observed
+    tracer: Tracer
     title: str
 
     def timeline(self) -> Timeline:
         """Of the run that was served. Blocks until the lanes are idle."""
         for lane in (SCHEDULE, PLAN, FORWARD):
             self.backend.lane(lane).settle(1.0)
-        return timeline(self.backend.tracer, self.title)
+        return timeline(self.tracer, self.title)
 
 
 @contextmanager
-def traced(job: Job, watcher: Watcher, config: EngineConfig) -> Iterator[TracedSession]:
-    """Start the job's backend, let it note its times, and compile every forward. The trace begins when all is warm."""
-    made: list[Traced] = []
+def traced(
+    job: Job, watcher: Watcher, config: EngineConfig, beside: Callable[[Backend], Sequence[Observer]] = lambda inner: ()
+) -> Iterator[TracedSession]:
+    """Start the job's backend, let it note its times, and compile every forward. The trace begins when all is warm.
+
+    beside: makes what else observes the backend.
+    """
+    tracer = Tracer()
+    made: list[Observed] = []
 
     def trace(inner: Backend) -> Backend:
-        made.append(Traced(inner))
+        made.append(Observed(inner, *beside(inner), tracer))
         return made[0]
 
     options, algorithm = job.options, job.spec.algorithm
     with session(job, watcher, trace, config) as warm:
         (backend,) = made
-        backend.tracer.start()
+        tracer.start()
         kind = f", {algorithm.name}" if algorithm.speculative else ""
         title = f"{backend.name} on {options.device}: fence {options.fence}, attention {options.attention}{kind}"
-        yield TracedSession(warm, backend, title)
+        yield TracedSession(warm, backend, tracer, title)
 
 
 def trace_steps(options: ServeOptions, steps: int, profile: Path | None = None) -> Timeline:

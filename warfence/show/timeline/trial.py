@@ -9,9 +9,9 @@ from warfence.core.errors import InputError
 from warfence.parity.cells import FENCES, FINE, Cell
 from warfence.parity.rig import Rig
 from warfence.parity.small import SmallModel
+from warfence.show.observe import Observed, Tracer
 from warfence.show.timeline.build import timeline
 from warfence.show.timeline.model import Timeline
-from warfence.show.timeline.traced import Traced
 
 
 def first_fine(cells: Iterable[Cell]) -> Cell:
@@ -28,16 +28,14 @@ def trace_trial(backend: Backend, small: SmallModel, cell: Cell) -> Timeline:
     InputError for a backend that cannot tell when its stages run, or for a cell that reads no shared table.
     """
     try:
-        traced = Traced(backend)
-        rig = Rig(traced, small)
+        tracer = Tracer()
+        rig = Rig(Observed(backend, tracer), small)
         prober = rig.prober(cell)
         boundary = rig.planned(cell)[0].forward.program.read_boundary()
         if boundary is None:
             raise InputError(f"cell '{cell.name}' reads no shared table, so nothing is held behind its boundary")
-        traced.tracer.start()
+        tracer.start()
         prober.trial(boundary.name, FENCES[cell.fence])
-        return timeline(
-            traced.tracer, f"{backend.name} on {backend.device}: {cell.name}, held behind '{boundary.name}'"
-        )
+        return timeline(tracer, f"{backend.name} on {backend.device}: {cell.name}, held behind '{boundary.name}'")
     finally:
         backend.close()

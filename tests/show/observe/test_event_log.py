@@ -21,10 +21,10 @@ from warfence.parity.strict.backend import StrictBackend
 from warfence.races.check.events import Event
 from warfence.races.check.findings import Finding, Findings, check
 from warfence.races.check.log_file import Log
-from warfence.races.check.recording import Recorded, runs, unseen
 from warfence.races.replay.judged import judge_all, recall_and_precision
-from warfence.races.replay.recorded import RecordedPlayer
 from warfence.races.scenarios.library import catalogue
+from warfence.show.observe import EventLog, Observed, runs, unseen
+from warfence.show.observe.player import RecordedPlayer
 
 
 def open_backend(name: str, device: str = "cpu") -> Backend:
@@ -79,7 +79,7 @@ def watched(backend: Backend, small: SmallModel) -> Watched:
     """The small workload behind each fence, one engine: what the check says, and the log without its places."""
     events: list[Event] = []
     found = {}
-    with make_engine(small, Recorded(backend, events.append), rows=2, extend_rows=1, slots=60) as engine:
+    with make_engine(small, Observed(backend, EventLog(events.append)), rows=2, extend_rows=1, slots=60) as engine:
         for fence in (FenceMode.FINE, FenceMode.COARSE, FenceMode.OFF):
             events.clear()
             requests, _ = serve(engine, fence=fence)
@@ -133,7 +133,7 @@ def test_a_planted_mistake_of_order_is_found_in_a_served_run(
 ) -> None:
     (mutant,) = (one for one in (*MUTANTS, Mutant("", "", "")) if one.id == name)
     events: list[Event] = []
-    backend = Recorded(mutant.wrap(StrictBackend()), events.append)
+    backend = Observed(mutant.wrap(StrictBackend()), EventLog(events.append))
     with mutant.patch(), make_engine(small, backend, spec, attention=attention, rows=2, extend_rows=1) as engine:
         serve(engine)
     assert ("race" in check(Log(tuple(events))).kinds()) is bool(name)
@@ -142,7 +142,7 @@ def test_a_planted_mistake_of_order_is_found_in_a_served_run(
 @pytest.mark.slow
 def test_a_recorded_backend_holds_the_laws_that_its_calls_can_break() -> None:
     laws = tuple(law for law in LAWS if law.id.split("-")[0] in ("4", "5", "6", "12", "14"))
-    card = check_backend(lambda: Recorded(StrictBackend(), [].append), laws)
+    card = check_backend(lambda: Observed(StrictBackend(), EventLog([].append)), laws)
     assert [result.outcome for result in card.results] == ["held"] * 5, card.results
 
 

@@ -15,7 +15,6 @@ from warfence.core.program import ForwardProgram, Stage
 from warfence.races.check.events import Event
 from warfence.races.check.findings import Findings, check
 from warfence.races.check.log_file import Log
-from warfence.races.check.recording import Recorded
 from warfence.races.replay.caller import call_all
 from warfence.races.replay.gates import StepGates
 from warfence.races.replay.interface import CELLS, TABLES, Layout, Range, layout_of
@@ -23,6 +22,8 @@ from warfence.races.replay.machine import Gates, Part, Stand
 from warfence.races.scenarios.operations import Memories, Op
 from warfence.races.scenarios.steps import Trace
 from warfence.serve.fixture import Fixture
+from warfence.show.observe.log import EventLog
+from warfence.show.observe.proxy import Observed
 
 ROW = BatchLayout(1, 1)
 Reads = tuple[str, ...]  # the tables of one stage
@@ -30,7 +31,7 @@ Reads = tuple[str, ...]  # the tables of one stage
 
 def recorded(backend: Backend, events: list[Event]) -> Backend:
     """The backend, with all that passes its interface in `events`."""
-    return Recorded(backend, events.append)
+    return Observed(backend, EventLog(events.append))
 
 
 def program_of(

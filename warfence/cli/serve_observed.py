@@ -1,4 +1,4 @@
-"""`warfence serve --watch LOG`: the same run on a recorded backend, and in two lines what the check finds in its log."""
+"""`warfence serve --watch LOG --timeline FILE`: the same run on an observed backend; either of the two, or both."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from rich.console import Console
 
 from warfence.cli.options import HOW
 from warfence.cli.output import say
-from warfence.cli.serve_timeline import timed
+from warfence.cli.trace import check_file, write_timelines
 from warfence.core.backend import Backend
 from warfence.core.errors import InputError
 from warfence.races.check.findings import check
 from warfence.races.check.log_file import LogWriter, read_log
-from warfence.races.check.recording import Recorded, unseen
 from warfence.serve.jobs.job import Job
 from warfence.serve.jobs.session import Session, Watcher
 from warfence.serve.jobs.session import session as plain
+from warfence.show.observe import EventLog, Observed, Observer, unseen
+from warfence.show.timeline.run import traced
 
 Watch = Annotated[
     Path | None,
@@ -30,30 +31,43 @@ Watch = Annotated[
 ]
 
 
-def check_watch(log: Path | None) -> None:
-    """InputError when no log can be written there. Before anything else is done."""
+TimelineFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--timeline", help="Write what ran when as Trace Event JSON (ui.perfetto.dev, chrome://tracing).",
+        rich_help_panel=HOW,
+    ),
+]  # fmt: skip
+
+
+def check_files(log: Path | None, timeline: Path | None) -> None:
+    """InputError when no file can be written there. Before anything else is done."""
     if log is not None and (log.is_dir() or not os.access(log.parent, os.W_OK)):
         raise InputError(f"--watch '{log}': no file can be written there; give one in a folder that is writable")
+    check_file("--timeline", timeline)
 
 
 @contextmanager
 def session(job: Job, watcher: Watcher, log: Path | None, timeline: Path | None = None) -> Iterator[Session]:
-    """`warfence.serve.jobs.session.session`, on a recorded backend where a log is wanted. The log is whole afterwards.
+    """`warfence.serve.jobs.session.session`, observed as far as something is wanted.
 
-    timeline: likewise, on a backend that notes its times.
+    The log is whole afterwards; a timeline is written at the end of what was served without a failure.
     """
     with ExitStack() as stack:
+
+        def observers(inner: Backend) -> list[Observer]:
+            if log is None:
+                return []
+            return [EventLog(stack.enter_context(LogWriter(log, unseen(inner))).append)]
+
         if timeline is not None:
-            warm = stack.enter_context(timed(job, watcher, timeline))
+            run = stack.enter_context(traced(job, watcher, job.options.engine(), observers))
+            yield run.session
+            write_timelines("--timeline", timeline, run.timeline())
         elif log is not None:
-
-            def recorded(inner: Backend) -> Backend:
-                return Recorded(inner, stack.enter_context(LogWriter(log, unseen(inner))).append)
-
-            warm = stack.enter_context(plain(job, watcher, recorded))
+            yield stack.enter_context(plain(job, watcher, lambda inner: Observed(inner, *observers(inner))))
         else:
-            warm = stack.enter_context(plain(job, watcher))
-        yield warm
+            yield stack.enter_context(plain(job, watcher))
 
 
 def judged(console: Console, log: Path) -> dict[str, Any]:
