@@ -39,7 +39,7 @@ def test_a_run_is_watched_and_timed_at_once(
     log, alone, times = tmp_path / "log.jsonl", tmp_path / "alone.jsonl", tmp_path / "times.json"
     assert main([*serve, "--watch", str(log), "--timeline", str(times)]) == 0
     assert f"Watched {len(read_log(log).events)} events: race 0" in capsys.readouterr().out
-    assert {"wait", "table write"} <= {event.get("cat") for event in json.loads(times.read_text())["traceEvents"]}
+    assert {"wait", "call", "stage"} <= {event.get("cat") for event in json.loads(times.read_text())["traceEvents"]}
     assert main([*serve, "--watch", str(alone)]) == 0
     assert len(read_log(log).events) == len(read_log(alone).events), "neither sees the other"
 

@@ -36,7 +36,7 @@ class TracedSession:
     def timeline(self) -> Timeline:
         """Of the run that was served. Blocks until the lanes are idle."""
         for lane in (SCHEDULE, PLAN, FORWARD):
-            self.backend.lane(lane).settle(1.0)
+            self.backend.inner.lane(lane).settle(1.0)  # no call of the run that is observed
         return timeline(self.tracer, self.title)
 
 
