@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.races.scenarios.random_scenarios import AWAIT, BOUND, BOXES, HOST, programs
 from warfence.core.errors import InputError
 from warfence.races.scenarios.build import Builder
+from warfence.races.scenarios.expression import Expression
 from warfence.races.scenarios.library import find
 from warfence.races.scenarios.parse import parse, tidy
 from warfence.races.scenarios.program import (
@@ -30,24 +31,30 @@ from warfence.races.scenarios.program import (
     Touch,
 )
 from warfence.races.scenarios.text import text
-from warfence.races.scenarios.words import ScenarioError
+from warfence.races.scenarios.words import Line, ScenarioError
 
 HEADER = "scenario x\ntitle X\ngroup bypass\nsource none\nexpect ok\n\n"
+
+
+def tree(written: str) -> Expression:
+    return Line("here", 1, written).expression(["N", "D"])
+
+
 NAMES = (
-    Declare("param", (Declared("N", "3"), Declared("D", "N + 1"))),
+    Declare("param", (Declared("N", tree("3")), Declared("D", tree("N + 1")))),
     Declare("lanes", (Declared("A"), Declared("B"))),
-    Declare("table", (Declared("t", "8"),)),
-    Declare("pinned", (Declared("pin", "D"),)),
-    Declare("array", (Declared("h", "4"),)),
-    Declare("alias", (Declared("part", of=Cells("t", "2", "N + 1")),)),
-    Declare("event", (Declared("e"), Declared("slot", "D"))),
+    Declare("table", (Declared("t", tree("8")),)),
+    Declare("pinned", (Declared("pin", tree("D")),)),
+    Declare("array", (Declared("h", tree("4")),)),
+    Declare("alias", (Declared("part", of=Cells("t", tree("2"), tree("N + 1"))),)),
+    Declare("event", (Declared("e"), Declared("slot", tree("D")))),
     Declare("mailbox", (Declared("box"),)),
-    Call("A", "allocates", new=Declared("x", "4")),
+    Call("A", "allocates", new=Declared("x", tree("4"))),
 )
 
 words = st.text("abc xyz,.", min_size=1, max_size=12).map(str.strip).filter(bool)
 notes = st.sampled_from(["", "a note", "of launch 1"])
-numbers = st.sampled_from(["0", "N", "N + 1", "N % D", "(N + 1) * 2", "N // 2 - 1"])
+numbers = st.sampled_from(["0", "N", "N + 1", "N % D", "(N + 1) * 2", "N // 2 - 1", "N - (D - 1)"]).map(tree)
 lanes, memories = st.sampled_from("AB"), st.sampled_from(["t", "pin", "part", "x"])
 events = st.one_of(st.just(Ref("e")), st.builds(Ref, st.just("slot"), numbers))
 cells = st.one_of(
@@ -70,12 +77,12 @@ def accesses(subject: str | None) -> st.SearchStrategy[Access]:
 H = st.just("host")
 calls = st.one_of(
     st.builds(Call, lanes, st.just("records"), event=events, note=notes),
-    st.builds(Call, lanes, st.just("waits"), event=events, number=st.sampled_from(["", "N"]), note=notes),
+    st.builds(Call, lanes, st.just("waits"), event=events, number=st.none() | numbers, note=notes),
     st.builds(Call, lanes, st.just("waits"), other=lanes),
     st.builds(Call, lanes, st.just("awaits"), event=events, number=numbers),
     st.builds(Call, lanes, st.just("takes"), mailbox=st.just("box"), other=st.sampled_from(["", "A"])),
     st.builds(
-        Call, lanes | H, st.just("allocates"), new=st.just(Declared("x", "N")), memory=st.sampled_from(["", "x"])
+        Call, lanes | H, st.just("allocates"), new=st.just(Declared("x", tree("N"))), memory=st.sampled_from(["", "x"])
     ),
     st.builds(Call, H, st.sampled_from(["syncs", "polls"]), event=events),
     st.builds(Call, H, st.just("syncs"), other=lanes),
@@ -126,6 +133,22 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 @settings(max_examples=60)
 def test_what_is_printed_reads_back_the_same(scenario: Scenario) -> None:
     assert parse(text(scenario)) == scenario
+
+
+@pytest.mark.parametrize(
+    ("written", "printed", "value"),
+    [
+        ("7", "7", 7), ("007", "7", 7), ("N", "N", 10), ("N-D-1", "N - D - 1", 6), ("N - (D - 1)", "N - (D - 1)", 8),
+        ("(N - D) - 1", "N - D - 1", 6), ("(N + 1) * 2", "(N + 1) * 2", 22), ("N + (1 * 2)", "N + 1 * 2", 12),
+        ("N // (D // 2)", "N // (D // 2)", 10), ("(N // D) // 2", "N // D // 2", 1), ("((N))", "N", 10),
+        ("N % (D * 2)", "N % (D * 2)", 4), ("N * (D % 2)", "N * (D % 2)", 10),
+    ],
+)  # fmt: skip
+def test_an_expression_has_one_text_and_a_value(written: str, printed: str, value: int) -> None:
+    found = tree(written)
+    assert str(found) == printed
+    assert tree(printed) == found
+    assert found.value({"N": 10, "D": 3}) == value == eval(printed, {"N": 10, "D": 3})
 
 
 @given(programs([*BOUND, *HOST, *BOXES, *AWAIT], 6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from warfence.races.scenarios.expression import Expression
 from warfence.races.scenarios.forms import BLOCKS, DECLARATIONS, MEMORIES, Form
 from warfence.races.scenarios.program import HOST, Cells, Declared, Ref
 from warfence.races.scenarios.words import Line
@@ -56,7 +57,7 @@ class Names:
             return Declared(name, self.size(line, "the number of events"))
         return Declared(name)
 
-    def size(self, line: Line, what: str) -> str:
+    def size(self, line: Line, what: str) -> Expression:
         if not line.take("["):
             line.fail(f"'[' and {what}")
         size = line.expression(self.numbers())
@@ -68,13 +69,13 @@ class Names:
         if not line.take("["):
             return Cells(table)
         begin = line.expression(self.numbers())
-        end = line.expression(self.numbers()) if line.take(":") else ""
+        end = line.expression(self.numbers()) if line.take(":") else None
         line.need("]")
         return Cells(table, begin, end)
 
     def event(self, line: Line) -> Ref:
         name = line.name("an event", self.of("event"))
-        return Ref(name, self.size(line, "which of these events") if name in self._families else "")
+        return Ref(name, self.size(line, "which of these events") if name in self._families else None)
 
     def places(self, line: Line, form: Form) -> dict[str, Any]:
         """What stands in the places of a sentence, behind its verb; by the names of the fields of `Call`."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warfence.core.errors import InputError
+from warfence.races.scenarios.expression import Expression
 from warfence.races.scenarios.program import (
     HOST,
     Access,
@@ -28,13 +27,6 @@ from warfence.races.scenarios.program import (
 LONGEST = 100_000  # calls of one variant
 Path = tuple[int, ...]
 Threads = dict[str, list["Op"]]
-_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +167,7 @@ class _Unroller:
 
     def _declare(self, declare: Declare) -> None:
         for one in declare.items:
-            if declare.kind == "param":
+            if declare.kind == "param" and one.size:
                 self._env[one.name] = self._values.get(one.name, self._number(one.size))
             elif declare.kind == "event":
                 self._families[one.name] = self._number(one.size) if one.size else 0
@@ -202,7 +194,7 @@ class _Unroller:
 
     def _call(self, call: Call, path: Path) -> Op:
         reaches: tuple[Reach, ...] = ()
-        if call.new and call.verb == "allocates":
+        if call.new and call.new.size:
             size = self.memories.size[call.new.name] = self._number(call.new.size)
             reaches = (Reach("allocates", call.new.name, 0, size),)
         elif call.new:
@@ -238,19 +230,9 @@ class _Unroller:
             raise self._wrong(f"event {ref.name}[{index}], but there are {ref.name}[0] to {ref.name}[{size - 1}]")
         return f"{ref.name}[{index}]"
 
-    def _number(self, expression: str) -> int:
-        def value(node: ast.expr) -> int:
-            match node:
-                case ast.Constant(value=int(number)):
-                    return number
-                case ast.Name(name):
-                    return self._env[name]
-                case ast.BinOp(left, sign, right):
-                    return _OPERATORS[type(sign)](value(left), value(right))
-            raise AssertionError(f"the parser let '{expression}' pass")
-
+    def _number(self, expression: Expression) -> int:
         try:
-            return value(ast.parse(expression, mode="eval").body)
+            return expression.value(self._env)
         except ZeroDivisionError:
             raise self._wrong(f"'{expression}' divides by zero") from None
 

@@ -116,7 +116,7 @@ class _Parser:
         while True:
             verb = line.need(*verbs)
             cells = self._names.cells(line)
-            launch = ""
+            launch = None
             if verb == "reads" and line.take("of"):
                 line.need("launch")
                 launch = line.expression(self._names.numbers())

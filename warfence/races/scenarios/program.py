@@ -1,4 +1,4 @@
-"""What a scenario file says, as frozen data. Expressions are kept as text in one normal form, such as `i % D`.
+"""What a scenario file says, as frozen data. Expressions are trees; None where none stands there.
 
 Lines and columns do not count when two scenarios are compared.
 """
@@ -6,6 +6,8 @@ Lines and columns do not count when two scenarios are compared.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from warfence.races.scenarios.expression import Expression
 
 GROUPS = (
     "fence too early",
@@ -28,7 +30,7 @@ class Ref:
     """A name, or one of a family: `slot[i % D]`."""
 
     name: str
-    index: str = ""
+    index: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class Cells:
     """Cells [begin, end) of a table. No end: one cell. No begin: all of it."""
 
     table: str
-    begin: str = ""
-    end: str = ""
+    begin: Expression | None = None
+    end: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Declared:
     """One declared name. size: of a table, or of a family of events; value of a parameter. of: what an alias names."""
 
     name: str
-    size: str = ""
+    size: Expression | None = None
     of: Cells | None = None
 
 
@@ -68,11 +70,11 @@ class Declare:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """One access. verb: reads, writes or donates. launch: whose write a read has to see (empty: the last one called)."""
+    """One access. verb: reads, writes or donates. launch: whose write a read has to see (None: the last one called)."""
 
     verb: str
     cells: Cells
-    launch: str = ""
+    launch: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Call:
     event: Ref | None = None
     other: str = ""
     mailbox: str = ""
-    number: str = ""
+    number: Expression | None = None
     memory: str = ""
     new: Declared | None = None
     note: str = ""
@@ -106,7 +108,7 @@ class Call:
 class LaunchBlock:
     """One launch: its steps run in order on the lane."""
 
-    number: str
+    number: Expression
     lane: str
     body: tuple[Statement, ...]
     note: str = ""
@@ -118,8 +120,8 @@ class Repeat:
     """The body once for each value of `name` from first to last, both included."""
 
     name: str
-    first: str
-    last: str
+    first: Expression
+    last: Expression
     body: tuple[Statement, ...]
     note: str = ""
     line: int = field(default=0, compare=False)

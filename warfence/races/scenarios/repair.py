@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from warfence.races.scenarios.explore import Outcome, explore
+from warfence.races.scenarios.expression import Binary, Named, Number
 from warfence.races.scenarios.operations import Path
 from warfence.races.scenarios.program import (
     HOST,
@@ -82,7 +83,9 @@ def _with_wait(scenario: Scenario, outcome: Outcome) -> tuple[Scenario, str] | N
     call = outcome.trace.ops[second.call]
     inside = len(first.path) > len(outcome.trace.ops[first.call].path)
     name, apart = _turns(outcome, first, second)
-    ref = Ref(event, f"{name} % {apart}" if apart > 1 else "")  # a ring: one event would bring all turns into a row
+    ref = Ref(
+        event, Binary(Named(name), "%", Number(apart)) if apart > 1 else None
+    )  # a ring: one event would bring all turns into a row
     record = Call("" if inside else first.lane, "records", event=ref)
     waiter = HOST if second.lane == second.thread else second.lane
     wait = Call(waiter, "syncs" if waiter == HOST else "waits", event=ref)
@@ -92,7 +95,7 @@ def _with_wait(scenario: Scenario, outcome: Outcome) -> tuple[Scenario, str] | N
     for path, statement in sorted([(before, wait), (behind, record)], key=lambda one: one[0], reverse=True):
         body = _edit(body, path, (statement,), insert=True)
     at = len([*takewhile(lambda one: isinstance(one, Declare), body)])
-    body = (*body[:at], Declare("event", (Declared(event, str(apart) if apart > 1 else ""),)), *body[at:])
+    body = (*body[:at], Declare("event", (Declared(event, Number(apart) if apart > 1 else None),)), *body[at:])
     said = f"{event}[{ref.index}]" if ref.index else event
     say = "host syncs" if waiter == HOST else f"{waiter} waits"
     return (

@@ -8,7 +8,9 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from warfence.core.errors import InputError
+from warfence.races.scenarios.expression import PRODUCTS, SUMS, Binary, Expression, Named, Number
 
+DIGITS = 18  # of a number: longer ones are a slip
 _WORD = re.compile(r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<number>\d+)|(?P<sign>\.\.|//|[\[\](){},:=%*+-])|(?P<other>\S))")
 
 
@@ -71,12 +73,12 @@ class Line:
         self._at += 1
         return word.text
 
-    def expression(self, names: Collection[str]) -> str:
-        """A sum of products of numbers, of these names, and of such sums in parentheses; in its normal form."""
-        text = self._product(names)
-        while sign := self.take("+", "-"):
-            text = f"{text} {sign} {self._product(names)}"
-        return text
+    def expression(self, names: Collection[str]) -> Expression:
+        """A sum of products of numbers, of these names, and of such sums in parentheses."""
+        found = self._product(names)
+        while sign := self.take(*SUMS):
+            found = Binary(found, sign, self._product(names))
+        return found
 
     def end(self) -> None:
         if self.next.kind != "end":
@@ -90,18 +92,20 @@ class Line:
         hint = f"; did you mean '{close[0]}'?" if close else ""
         raise ScenarioError(self.file, self.number, word.column, f"expected {expected}, found {seen}{hint}")
 
-    def _product(self, names: Collection[str]) -> str:
-        text = self._factor(names)
-        while sign := self.take("*", "//", "%"):
-            text = f"{text} {sign} {self._factor(names)}"
-        return text
+    def _product(self, names: Collection[str]) -> Expression:
+        found = self._factor(names)
+        while sign := self.take(*PRODUCTS):
+            found = Binary(found, sign, self._factor(names))
+        return found
 
-    def _factor(self, names: Collection[str]) -> str:
+    def _factor(self, names: Collection[str]) -> Expression:
         if self.take("("):
             inner = self.expression(names)
             self.need(")")
-            return f"({inner})"
-        if self.next.kind == "number":
-            self._at += 1
-            return self._words[self._at - 1].text
-        return self.name("a number or a parameter", names)
+            return inner
+        if self.next.kind != "number":
+            return Named(self.name("a number or a parameter", names))
+        if len(self.next.text) > DIGITS:
+            self.fail(f"a number of at most {DIGITS} digits")
+        self._at += 1
+        return Number(int(self._words[self._at - 1].text))
