@@ -9,6 +9,7 @@ import pytest
 from warfence.bench.compare import changes, differences, missing
 from warfence.bench.document import Document, document, environment
 from warfence.bench.results import CaseResult
+from warfence.bench.run import Found
 from warfence.bench.spread import Spread
 
 from .conftest import LITTLE
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.slow  # a whole case is measured before the first
 
 @pytest.fixture
 def old(result: CaseResult) -> Document:
-    return document(environment([], {}), LITTLE, [result], [])
+    return document(environment([], {}), LITTLE, Found([result]))
 
 
 def with_coarse(made: Document, step: Spread) -> Document:

@@ -66,9 +66,9 @@ def test_figures_are_of_all_rounds(result: CaseResult) -> None:
 
 
 def test_the_form_of_the_document_is_stable(result: CaseResult) -> None:
-    made = document(environment([], {"OMP_NUM_THREADS": "1"}), LITTLE, [result], [])
+    made = document(environment([], {"OMP_NUM_THREADS": "1"}), LITTLE, Found([result]))
     found = json.loads(json.dumps(plain(made)))
-    assert set(found) == {"format", "environment", "settings", "legend", "cases", "served"}
+    assert set(found) == {"format", "environment", "settings", "legend", "cases", "served", "rounds"}
     assert found["format"] == FORMAT == 1
     assert {"date", "command", "machine", "cpus", "devices", "versions", "variables"} <= set(found["environment"])
     assert set(found["cases"][0]) == CASE_KEYS
@@ -80,7 +80,7 @@ def test_the_form_of_the_document_is_stable(result: CaseResult) -> None:
 
 
 def test_a_document_is_read_as_it_was_written(result: CaseResult) -> None:
-    made = plain(document(environment([], {}), LITTLE, [result], []))
+    made = plain(document(environment([], {}), LITTLE, Found([result])))
     read = decoded(json.dumps(made).encode(), Document, "document", "", "it")
     assert read.cases == [result]
     assert read.served == []

@@ -11,7 +11,7 @@ from warfence.core.errors import InputError
 
 BASE_WRITES, BASE_BATCH, BASE_ROWS = 10, 8, 1000
 
-# What is moved by each axis; the last two serve requests and are not made of cases (`warfence.bench.engine_runs`).
+# What is moved by each axis; the others serve requests and are not made of cases (`warfence.bench.engine_runs`, `.rounds`).
 VALUES: dict[str, tuple[int | bool, ...]] = {
     "writes": (3, 10, 30, 100),
     "sync": (False, True),
@@ -19,7 +19,8 @@ VALUES: dict[str, tuple[int | bool, ...]] = {
     "table_rows": (1_000, 10_000, 100_000, 1_000_000),
 }
 SERVED = ("prefill", "spec")
-AXES = ("forward", *VALUES, "model", *SERVED)
+ROUNDS = "rounds"
+AXES = ("forward", *VALUES, "model", *SERVED, ROUNDS)
 MODELS = ("demo", "large")
 
 

@@ -14,6 +14,8 @@ from typing import Any
 from warfence.bench.engine_runs import ServedResult
 from warfence.bench.group import Effort
 from warfence.bench.results import CaseResult
+from warfence.bench.rounds import RoundsResult
+from warfence.bench.run import Found
 from warfence.bench.strategies import STRATEGIES
 from warfence.core.errors import InputError
 from warfence.host import documents
@@ -57,6 +59,7 @@ class Document:
     legend: Mapping[str, str]
     cases: Sequence[CaseResult]
     served: Sequence[ServedResult]
+    rounds: Sequence[RoundsResult] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +81,18 @@ def environment(devices: Sequence[Mapping[str, Any]], variables: Mapping[str, st
     )
 
 
-def document(
-    about: Environment, effort: Effort, cases: Sequence[CaseResult], served: Sequence[ServedResult]
-) -> Document:
+def document(about: Environment, effort: Effort, found: Found) -> Document:
     """What was measured, with its settings."""
     settings = Settings(effort.rounds, effort.steps, effort.block_s, KERNELS)
-    return Document(FORMAT, about, settings, {strategy.name: strategy.what for strategy in STRATEGIES}, cases, served)
+    return Document(
+        FORMAT,
+        about,
+        settings,
+        {strategy.name: strategy.what for strategy in STRATEGIES},
+        found.cases,
+        found.served,
+        found.rounds,
+    )
 
 
 def read_document(path: Path) -> Document:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from warfence.bench.cases import ROUNDS
 from warfence.bench.group import Open
 from warfence.bench.spread import Spread
 from warfence.core.errors import InputError, WarfenceError
@@ -22,7 +23,7 @@ FENCES = (FenceMode.FINE, FenceMode.COARSE, FenceMode.SELF)
 NEW_TOKENS = (4, 16, 64)  # the most of each request: the fewer, the larger the share of prefill
 SPECS = ("none", "dflash")
 AT_ONCE = 1e9  # how much faster than in the trace requests arrive: all at once, so that no run waits for one
-NO_TRACE = "the axis prefill serves a real trace; give --trace FILE.csv (TIMESTAMP,ContextTokens,GeneratedTokens)"
+NO_TRACE = "the axis {} serves a real trace; give --trace FILE.csv (TIMESTAMP,ContextTokens,GeneratedTokens)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,9 @@ class ServedResult:
 
 def check(axes: Sequence[str], trace: Path | None) -> None:
     """InputError where an axis lacks what it needs."""
-    if "prefill" in axes and trace is None:
-        raise InputError(NO_TRACE)
+    for axis in axes:
+        if axis in ("prefill", ROUNDS) and trace is None:
+            raise InputError(NO_TRACE.format(axis))
 
 
 def jobs(axis: str, device: str, trace: Path | None, requests: int) -> list[tuple[str, Job]]:

@@ -9,10 +9,11 @@ from itertools import groupby
 from pathlib import Path
 
 from warfence.bench import engine_runs
-from warfence.bench.cases import SERVED, Case
+from warfence.bench.cases import ROUNDS, SERVED, Case
 from warfence.bench.group import Effort, Group, Open
 from warfence.bench.measure import measure
 from warfence.bench.results import CaseResult
+from warfence.bench.rounds import RoundsResult, first_turn, measure_rounds
 from warfence.bench.strategies import Strategy
 from warfence.host.meter import Meter
 
@@ -37,6 +38,7 @@ class Found:
 
     cases: list[CaseResult] = field(default_factory=list)
     served: list[engine_runs.ServedResult] = field(default_factory=list)
+    rounds: list[RoundsResult] = field(default_factory=list)
 
 
 def run(plan: BenchOptions, meter: Meter, found: Found) -> None:
@@ -48,6 +50,9 @@ def run(plan: BenchOptions, meter: Meter, found: Found) -> None:
             for value, job in engine_runs.jobs(axis, plan.device, plan.trace, plan.requests) if axis in SERVED else ():
                 result = engine_runs.measure_served(name, open_backend, axis, value, job, plan.effort.rounds, meter)
                 found.served.append(result)
+        if ROUNDS in plan.axes and plan.trace is not None:
+            job = first_turn(plan.device, plan.trace, plan.requests)
+            found.rounds += measure_rounds(name, open_backend, job, plan.effort.rounds, meter)
 
 
 def _measure_shape(

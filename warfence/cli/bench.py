@@ -64,7 +64,7 @@ def bench(
         int | None, typer.Option(help="Blocks of each strategy.", show_default="7; quick: 5", rich_help_panel=WHAT)
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(help="CSV of real arrivals, for the axis prefill.", rich_help_panel=WHAT)
+        Path | None, typer.Option(help="CSV of real arrivals, for the axes prefill and rounds.", rich_help_panel=WHAT)
     ] = None,
     read: Annotated[
         Path | None,
@@ -114,11 +114,11 @@ def _measure(plan: BenchOptions, bars: Console) -> tuple[documents.Document, Bas
     except (Exception, KeyboardInterrupt) as early:
         stopped = early
     about = documents.environment(*_surroundings(plan))
-    return documents.document(about, plan.effort, found.cases, found.served), stopped
+    return documents.document(about, plan.effort, found), stopped
 
 
 def _show(made: documents.Document, old: documents.Document | None, console: Console) -> None:
-    print_results(console, made.cases, made.served)
+    print_results(console, made)
     if old is not None:
         print_changes(console, changes(old, made), differences(old, made), missing(old, made))
 

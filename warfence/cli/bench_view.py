@@ -8,8 +8,10 @@ from itertools import groupby
 from rich.console import Console
 
 from warfence.bench.compare import Change
+from warfence.bench.document import Document
 from warfence.bench.engine_runs import ServedResult
 from warfence.bench.results import CaseResult, StrategyResult
+from warfence.bench.rounds import RoundsResult
 from warfence.bench.spread import Spread
 from warfence.bench.strategies import REFERENCE, STRATEGIES
 from warfence.cli.output import print_table, prose, say
@@ -21,15 +23,22 @@ read boundary. lead: the host issued the next launch so long before this one's r
 the forward lane stood idle. host: the host's own time a step in writes, launch and barrier."""
 
 
-def print_results(console: Console, cases: Sequence[CaseResult], served: Sequence[ServedResult]) -> None:
+ROUNDS_LEGEND = """\
+Medians over repetitions, all loops in turn. first token: from a request's arrival, queueing included. forward runs: the share of
+the time in which the forward lane ran. The same tokens everywhere."""
+
+
+def print_results(console: Console, made: Document) -> None:
     """All of it, for people."""
     if not console.is_terminal:
         console.width = max(console.width, 120)  # a pipe has no width
-    for case in cases:
+    for case in made.cases:
         _print_case(console, case)
-    if served:
-        _print_served(console, served)
-    if cases:
+    if made.served:
+        _print_served(console, made.served)
+    if made.rounds:
+        _print_rounds(console, made.rounds)
+    if made.cases:
         prose(console, LEGEND)
         for strategy in STRATEGIES:
             say(console, f"  {strategy.name}: {strategy.what}")
@@ -114,6 +123,24 @@ def _print_served(console: Console, found: Sequence[ServedResult]) -> None:
         for r in found
     ]  # fmt: skip
     print_table("Throughput of the engine with the shipped model, ratios with quartiles", columns, rows, console)
+
+
+def _print_rounds(console: Console, found: Sequence[RoundsResult]) -> None:
+    columns = ("loop", "prefill", "fine barriers", "first token ms", "p90", "p99", "next token ms", "p90", "p99", "forward runs",
+               "tokens/s")  # fmt: skip
+    for title, alike in groupby(
+        found, key=lambda r: f"{r.backend} on {r.device}: {r.turns} turns of {r.requests} requests"
+    ):
+        rows = [
+            (
+                r.loop, "publishes" if r.prefill else "coarse", f"{r.fine_barriers} of {r.steps}",
+                *(f"{spread.median:.2f}" for waits in (r.ttft_ms, r.itl_ms) for spread in waits.values()),
+                "-" if r.occupancy is None else f"{100 * r.occupancy.median:.1f} %", f"{r.tokens_per_s.median:.0f}",
+            )
+            for r in alike
+        ]  # fmt: skip
+        print_table(title, columns, rows, console)
+    prose(console, ROUNDS_LEGEND)
 
 
 def _of(spread: Spread, digits: int = 3) -> str:

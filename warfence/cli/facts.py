@@ -52,6 +52,14 @@ def _what_happened(report: Mapping[str, Any]) -> list[Fact]:
     if seconds:
         told = ", ".join(f"{s:.2f} s {mode}" for mode, s in seconds.items())
         rows.append(("device", told, "on the forward lane, by mode of the launch"))
+    if (share := report["forward_occupancy"]) is not None:
+        rows.append(("occupancy", f"{100 * share:.0f} %", "of the run's time the forward lane ran"))
+    for name, key, what in (
+        ("first token", "ttft_ms", "from a request's arrival; median, and how long 10 % and 1 % wait at least"),
+        ("next token", "itl_ms", "from one token of a request to its next"),
+    ):
+        if (waits := report[key]) is not None:
+            rows.append((name, f"{waits['p50']:.1f} ms, p90 {waits['p90']:.1f}, p99 {waits['p99']:.1f}", what))
     if (cost := report["host_us_per_step"]) is not None:
         waits = "and its waits at the fence" if report["barriers"]["host"] else "while the model runs"
         rows.append(("host", f"{cost:.0f} us a step", f"the scheduler's own work, {waits}"))

@@ -22,8 +22,9 @@ from warfence.core.modes import FenceMode, ForwardMode
 from warfence.core.program import ForwardProgram, Gated
 from warfence.core.promises import DRAFT, TARGET
 from warfence.core.runner import Runner
-from warfence.core.scheduler import NO_HOOKS, Scheduler
+from warfence.core.scheduler import NO_HOOKS, Scheduler, Timing
 from warfence.serve.forced_order import ForcedOrder, Hold, gates_of
+from warfence.serve.latency import NO_LATENCY, Latency, occupancy
 from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
 from warfence.serve.planner import Limits, Planner
 from warfence.serve.requests import Request
@@ -57,6 +58,7 @@ class EngineConfig:
     mixed: bool = False
     idle: bool = False
     trusting: bool = False
+    prefill: bool | None = None  # whether prefill may publish; None: as the environment says
 
     rows: int = 8
     chunk: int = 32
@@ -91,7 +93,8 @@ class EngineConfig:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What a run did. Seconds and microseconds are host time, but for `device_s_by_mode`: on the forward lane, by mode, as
-    far as the backend can tell. spec: rows of a verify that counted, what tokens they brought, fallbacks.
+    far as the backend can tell. spec: rows of a verify that counted, what tokens they brought, fallbacks. occupancy: the share
+    of the run in which the forward lane ran; None where the backend cannot tell.
     """
 
     requests: int
@@ -107,6 +110,8 @@ class Summary:
     forced_order: Mapping[str, int]
     device_s_by_mode: Mapping[str, float] = field(default_factory=dict)
     spec: Mapping[str, int] = field(default_factory=dict)
+    latency: Latency = NO_LATENCY
+    occupancy: float | None = None
     backend: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -129,9 +134,8 @@ class Engine:
         self.drafting = spec.drafting(model, draft, block)
         self.limits = config.limits(model, self.drafting.block if self.drafting is not None else 1)
         attention = make_attention(config.attention, sliding_layers(model))
-        self.fence = FencePlan(
-            attention, spec, os.environ.get(PREFILL_READ_DONE) == "1", config.markers, trusting=config.trusting
-        )
+        prefill = os.environ.get(PREFILL_READ_DONE) == "1" if config.prefill is None else config.prefill
+        self.fence = FencePlan(attention, spec, prefill, config.markers, trusting=config.trusting)
         self.forwards = ForwardSet()
         self._weights = weights
         # Never starts again: a ticket of an earlier run must not look like a new one.
@@ -223,6 +227,8 @@ class Engine:
                 "slots_returned": planner.held.counts.returned,
             },
             device_s_by_mode=dict(timing.device),
+            latency=Latency.of(requests),
+            occupancy=occupancy(self._device_seconds(timing), timing.total),
             spec={
                 "rows": work.spec_counts.rows,
                 "tokens": work.spec_counts.tokens,
@@ -233,6 +239,11 @@ class Engine:
             else {"landed_before_read": forced.counts.landed_before_read, "waited": forced.counts.waited},
             backend=dict(self.backend.report()),
         )
+
+    def _device_seconds(self, timing: Timing) -> list[float | None]:
+        """Of each mode that was launched, as far as the backend told."""
+        launched = {mode for step in timing.steps for _, mode in self.spec.phases(ForwardMode(step))}
+        return [timing.device.get(mode.value) for mode in launched]
 
     def _gated(self, program: ForwardProgram) -> Gated:
         hold = self.config.forced_order

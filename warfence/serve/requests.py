@@ -33,6 +33,7 @@ class Request:
 
     output: list[int] = field(default_factory=list)
     margins: list[float] = field(default_factory=list)
+    heard_s: list[float] = field(default_factory=list)  # when the host knew each output token; seconds as in arrival_s
     phase: Phase = Phase.WAITING
     row: int = 0
     slots: list[int] = field(default_factory=list)  # full KV slot of each position that has one

@@ -74,9 +74,11 @@ class Serving:
         ends = [i for i, token in enumerate(tokens) if request.stop_at_eos and token in self._eos_ids]
         n = min(len(tokens), room, ends[0] + 1 if ends else len(tokens))
         request.learn(n, block)
+        now = time.perf_counter() - self._start
         for token, margin in zip(tokens[:n], margins, strict=False):
             request.output.append(token)
             request.margins.append(margin)
+            request.heard_s.append(now)
             self._on_token(request, token)
         if n == room or (ends and n == ends[0] + 1):
             request.stop()

@@ -26,7 +26,8 @@ HAPPENED = {"retractions", "evictions", "later_chunks", "rows_recycled", "slots_
 KEYS = {
     "backend", "device", "model", "fence", "attention", "serial", "spec", "requests", "generated_tokens",
     "tokens_sha256", "completed", "steps", "steps_by_mode", "tokens_per_step", "seconds", "tokens_per_s",
-    "host_us_per_step", "device_s_by_mode", "barriers", "policies", "happened", "compilations", "pools", "limits",
+    "host_us_per_step", "ttft_ms", "itl_ms", "forward_occupancy",
+    "device_s_by_mode", "barriers", "policies", "happened", "compilations", "pools", "limits",
     "runtime", "notes", "versions",
 }  # fmt: skip
 

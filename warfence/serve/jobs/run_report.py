@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from math import prod
 from typing import Any
 
@@ -22,9 +23,10 @@ def run_report(job: Job, outcome: Outcome) -> dict[str, Any]:
     """The document. What only a run to its end can tell is null where the runtime refused to go on.
 
     Times are host time: `seconds` of the whole run, `host_us_per_step` the scheduler's own microseconds a step, with its
-    waits at a self-fence. Only `device_s_by_mode` is time on the forward lane, of the launches of each mode; null where the
-    backend cannot tell. Both are null where an order was forced: there all stand at gates. `pools` are bytes as configured.
-    `runtime` is what the backend says of itself.
+    waits at a self-fence; `ttft_ms` and `itl_ms` (p50, p90, p99) what a user waits for a request's first token and for each
+    next one. Only `device_s_by_mode` is time on the forward lane, of the launches of each mode, and `forward_occupancy` its
+    share of the run; null where the backend cannot tell. All of these are null where an order was forced: there all stand
+    at gates. `pools` are bytes as configured. `runtime` is what the backend says of itself.
     """
     config, summary = outcome.config, outcome.summary
     generated = sum(len(request.output) for request in outcome.requests)
@@ -46,6 +48,9 @@ def run_report(job: Job, outcome: Outcome) -> dict[str, Any]:
         "seconds": summary.seconds if summary else None,
         "tokens_per_s": generated / summary.seconds if summary and summary.seconds else None,
         "host_us_per_step": summary.host_us_per_step if summary and config.forced_order is None else None,
+        "ttft_ms": _waited(summary, config.forced_order, "ttft_ms"),
+        "itl_ms": _waited(summary, config.forced_order, "itl_ms"),
+        "forward_occupancy": summary.occupancy if summary and config.forced_order is None else None,
         "device_s_by_mode": _device_seconds(job, summary, config.forced_order) if summary else None,
         "barriers": dict(summary.barriers) if summary else None,
         "policies": {p.value: summary.policies.get(p.value, 0) for p in WarReadDonePolicy} if summary else None,
@@ -76,6 +81,11 @@ def spec_report(job: Job, outcome: Outcome) -> dict[str, Any]:
         "tokens_per_verify": tokens / rows if tokens and rows else None,
         "fallbacks": counts["fallbacks"] if counts else None,
     }
+
+
+def _waited(summary: Summary | None, forced: Hold | None, name: str) -> dict[str, float] | None:
+    waits = getattr(summary.latency, name) if summary and forced is None else None
+    return None if waits is None else asdict(waits)
 
 
 def _device_seconds(job: Job, summary: Summary, forced: Hold | None) -> dict[str, float | None]:
