@@ -19,6 +19,7 @@ BY_VALUE: dict[str, tuple[str, dict[str, Any]]] = {
     "strict": ("strict", {"ticket": "value"}),
     "strict, at the end of the counter": ("strict", {"ticket": "value", "first_count": 2**32 - 2}),
     "torch": ("torch", {"ticket": "value"}),
+    "jax": ("jax", {"tables": "aliased"}),  # the marker is then a word
 }
 TICKETS = ("1-", "2-", "4-", "5-", "6-", "7-", "11-", "14-", "15-")
 

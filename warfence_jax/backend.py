@@ -22,15 +22,17 @@ from warfence_jax.compiler import Compiler, on
 from warfence_jax.devices import find_devices, zeros
 from warfence_jax.donated import DonatedTables
 from warfence_jax.executables import Builder
+from warfence_jax.fence_word import DonatedWord, HostMemory
 from warfence_jax.forward import JaxForward
 from warfence_jax.lanes import JaxLane
+from warfence_jax.options import choose
 from warfence_jax.segments import cut
 from warfence_jax.tables import Tables
 from warfence_jax.tokens import Joints
 from warfence_jax.tools.found import boundary_of
 from warfence_jax.tools.timing import JaxTimer
 
-TABLES = ("donated", "aliased", "copied")
+NO_DEVICE_TABLES = "these are not there yet"
 UNGUARDED = "aliased tables are host memory that is written in place; only the fence protects them"
 ONE_THREAD = (
     "the CPU client runs what one thread dispatches in order: no write overtakes a forward; leave threaded=True"
@@ -42,6 +44,7 @@ class JaxBackend:
 
     device: "cpu", or "gpu" = "cuda". tables: "donated" (the runtime guards writes too) or "aliased" (only the fence
     does), or "copied" (each write makes a new array and leaves the old one to its readers: to measure what donation saves).
+    marker: "cut" or "word"; ticket: "event" or "value", which follows from the marker (`warfence_jax.options`).
     threaded: each lane dispatches on its own thread. False: in the caller's, which then pays for each dispatch,
     and on a GPU waits for the forward where a barrier is coarse (`warfence_jax.lanes` says why). Gates need threads, so
     the first gated forward starts them.
@@ -49,15 +52,18 @@ class JaxBackend:
 
     name = "jax"
 
-    def __init__(self, device: str = "cpu", *, tables: str = "donated", threaded: bool = True) -> None:
-        if tables not in TABLES:
-            raise InputError(f"backend jax: unknown kind of tables '{tables}'; choose one of: {', '.join(TABLES)}")
+    def __init__(
+        self, device: str = "cpu", *, tables: str | None = None, marker: str | None = None, ticket: str | None = None,
+        threaded: bool = True,
+    ) -> None:  # fmt: skip
+        self._options = choose(tables, marker, ticket, NO_DEVICE_TABLES)
         self.devices = find_devices(device)
         self.device = "cuda" if self.devices.split else "cpu"
-        self._kind = tables
+        self._kind = tables = self._options.tables
         self._threaded = threaded
         if tables == "aliased" and not threaded:
             raise InputError("backend jax: aliased tables are written by a lane's thread; leave threaded=True")
+        self.first_count = 0  # of every word; tests begin at the end of the counter
         self._compiler = Compiler()
         self._joints = self._make_joints()
         self._clock = Clock()
@@ -75,6 +81,7 @@ class JaxBackend:
             guards_writes=tables != "aliased",
             gates=True,
             precise_release=overlaps,
+            value_tickets=self._options.by_value,
             reasons=reasons,
         )
 
@@ -124,7 +131,9 @@ class JaxBackend:
         specs = self._tables.specs if self._tables is not None else {}
         tables = {n: on(self.devices.tables, s.shape, s.dtype) for n, s in specs.items()}
         # With a gate at every position it is there to be probed, and nobody will run it often.
-        builder = Builder(program, self._compiler, gates, split=self.devices.split, quick=gated is True)
+        builder = Builder(
+            program, self._compiler, gates, split=self.devices.split, quick=gated is True, marker_after=marker_after
+        )
         executables = [
             builder.build(
                 segment,
@@ -133,14 +142,20 @@ class JaxBackend:
                 {} if segment.on_tables and self.devices.split else self.state,
                 {} if segment.on_tables and self.devices.split else self._params,
             )
-            for segment in cut(program, marker_after, gated, self.devices.split)
+            for segment in cut(program, marker_after, gated, self.devices.split, inside=self._options.by_value)
         ]
+        word = memory = None
+        if self._options.by_value and marker_after is not None:
+            word = DonatedWord(program.name, self.devices.compute, self.first_count)
+            memory = HostMemory(word.address, program.name)
         lane = self.lane(FORWARD)
         lane.after(
             lambda: [executable.compiled for executable in executables]
         )  # so that who waits for the lane waits for it
         make = JaxForward if self._timer is None else self._timer.forward
-        return make(program, lane, self._tables, self.state, executables, marker_after, gates, self._clock)
+        return make(
+            program, lane, self._tables, self.state, executables, marker_after, gates, self._clock, word, memory
+        )
 
     def time_stages(self) -> JaxTimer:
         """Implements `warfence.core.abilities.TimesStages`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import jax
 from jax import Array, ShapeDtypeStruct
 from jax.experimental import io_callback
 
@@ -18,6 +19,7 @@ from warfence.core.gates import HostGates
 from warfence.core.program import Stage
 from warfence_jax.compiler import token_of, touch
 from warfence_jax.kernels import run_stage
+from warfence_jax.marking import mark
 from warfence_jax.segments import Segment
 from warfence_jax.words import Fields, layout_of, pack, unpack
 
@@ -31,33 +33,41 @@ class Body:
     """The function of one segment.
 
     takes: names of the values that it takes. layouts: of those that are words, what to use of them. packed_as: the name of
-    the words that its values leave in; None: they leave one by one.
+    the words that its values leave in; None: they leave one by one. loops: as in `marking.mark`.
     """
 
     def __init__(
-        self, segment: Segment, takes: tuple[str, ...], layouts: Mapping[str, Fields], packed_as: str | None
-    ) -> None:
+        self, segment: Segment, takes: tuple[str, ...], layouts: Mapping[str, Fields], packed_as: str | None,
+        loops: bool = True,
+    ) -> None:  # fmt: skip
         self._segment, self._takes, self._layouts, self._packed_as = segment, takes, layouts, packed_as
+        self._loops = loops
         outputs = (OUTPUTS,) if segment.outputs else ()
         self.gives = ((packed_as,) if packed_as is not None else segment.gives) + outputs
         self.layouts_made: dict[str, Fields] = {}  # of the words among `gives`; known once the function was traced
 
     def function(self, gates: HostGates | None) -> Callable[..., tuple[Array, ...]]:
-        """(tables, values, state, params, order, wait) -> (values, state, token), all flat."""
+        """(tables, values, state, params, order, wait) -> (values, state, token), all flat. Where the segment is marked, word
+        and zero come before order, and the word before the token."""
         segment = self._segment
         names = (*segment.tables, *self._takes, *segment.state, *segment.params)
 
         def run(*arguments: Array) -> tuple[Array, ...]:
             *given, order, wait = arguments
+            word, zero = given[-2:] if segment.marked else (order, wait)
+            given = given[:-2] if segment.marked else given
+            marked = False
             known = dict(zip(names, given, strict=True))
             for words, fields in self._layouts.items():
                 known |= unpack(fields, known[words])
             for i, step in enumerate(segment.steps):
-                if step.stage is None:
-                    order = _gate(gates, step.name, segment, i, known, order)
-                else:
+                if step.stage is not None:
                     known |= _run(step.stage, known)
-            results = [*self._leave(known), *(known[n] for n in segment.state)]
+                elif step.kind == "marker":
+                    word, marked = _mark(segment, i, known, word, zero, order, self._loops), True
+                else:
+                    order = _gate(gates, step.name, segment, i, known, order, [word] if marked else [])
+            results = [*self._leave(known), *(known[n] for n in segment.state), *([word] if segment.marked else [])]
             return (*results, token_of(order, wait, results))
 
         return run
@@ -76,13 +86,28 @@ class Body:
 
 def _run(stage: Stage, known: Known) -> Known:
     try:
-        return run_stage(stage, known)
+        with jax.named_scope(stage.name):
+            return run_stage(stage, known)
     except Exception as error:
         raise StageError(COMPILE, stage.name, error) from error
 
 
-def _gate(gates: HostGates | None, position: str, segment: Segment, i: int, known: Known, order: Array) -> Array:
-    """Pass all that is used after step i through the gate, in place. Returns `order`, which passes too."""
+def _mark(segment: Segment, i: int, known: Known, word: Array, zero: Array, order: Array, loops: bool) -> Array:
+    """Increment the word behind all that was read before step i (by executables before this one too: `order`), and put what
+    uses it behind the word, in place."""
+    readers = [step.stage for step in segment.steps[:i] if step.stage is not None and step.stage.reads]
+    read = [n for n in dict.fromkeys(n for s in readers for n in s.gives) if n in known]
+    written = dict.fromkeys(n for s in readers for n in s.state)
+    word, values = mark(word, zero, [known[n] for n in read], [order, *(touch(known[n]) for n in written)], loops)
+    known.update(zip(read, values, strict=True))
+    return word
+
+
+def _gate(
+    gates: HostGates | None, position: str, segment: Segment, i: int, known: Known, order: Array, marked: list[Array]
+) -> Array:
+    """Pass all that is used after step i through the gate, in place. Returns `order`, which passes too. marked: the word, if it
+    was incremented already; the gate is behind it, but it does not pass, or it would show only behind the gate."""
     if gates is None:
         raise InputError(f"segment '{segment.label}' has a gate at '{position}', but the forward has no gates")
     used = {n for step in segment.steps[i:] if step.stage is not None for n in step.stage.takes}
@@ -93,7 +118,7 @@ def _gate(gates: HostGates | None, position: str, segment: Segment, i: int, know
         return passed[: len(names) + 1]
 
     before = segment.steps[i - 1].stage if i else None
-    operands = [*(known[n] for n in names), order, *_leftovers(before, known, names)]
+    operands = [*(known[n] for n in names), order, *marked, *_leftovers(before, known, names)]
     shapes = tuple(ShapeDtypeStruct(v.shape, v.dtype) for v in operands[: len(names) + 1])
     *values, order = io_callback(pass_through, shapes, *operands)
     known.update(zip(names, values, strict=True))

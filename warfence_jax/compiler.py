@@ -28,6 +28,7 @@ _MADE: OrderedDict[tuple[str, str, bool], Making] = OrderedDict()
 MOST_KEPT = 512
 QUICK = {"xla_backend_optimization_level": 0}
 _POOL = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="warfence-compile")
+Verify = Callable[[Compiled], None]
 CALLBACK = "callback"  # in the name of every custom call of JAX that calls back
 
 
@@ -36,12 +37,17 @@ class Making:
 
     __slots__ = ("_compiled", "_future")
 
-    def __init__(self, lowered: Lowered, options: dict[str, int] | None) -> None:
-        self._future: Future[Compiled] = _POOL.submit(lowered.compile, options)
+    def __init__(self, lowered: Lowered, options: dict[str, int] | None, verify: Verify) -> None:
+        def make() -> Compiled:
+            compiled = lowered.compile(options)
+            verify(compiled)
+            return compiled
+
+        self._future: Future[Compiled] = _POOL.submit(make)
         self._compiled: Compiled | None = None
 
     def get(self) -> Compiled:
-        """The executable. Blocks until it is there; raises what the compiler raised."""
+        """The executable. Blocks until it is there; raises what the compiler raised, or who verified it."""
         if self._compiled is None:
             self._compiled = self._future.result()
         return self._compiled
@@ -69,11 +75,15 @@ class Compiler:
         arguments: Sequence[ShapeDtypeStruct],
         donate: Sequence[int] = (),
         quick: bool = False,
+        scope: str = "",
+        verify: Verify = lambda compiled: None,
     ) -> tuple[Making, tuple[ShapeDtypeStruct, ...]]:
         """Compile `run(*arguments)`, which returns arrays. Unused arguments are kept: the runtime waits for them.
 
         float32 products are exact to float32 on every device. Returns the executable, which may be in the making, and the
-        shapes of its results. What fails while `run` is traced is raised here. quick: spend no time on making it fast.
+        shapes of its results. What fails while `run` is traced is raised here. quick: spend no time on making it
+        fast. scope: executables of different scopes are not shared, so that the names in their texts are their own.
+        verify: looks at the executable once it is there; what it raises, whoever asks for the executable is told.
         """
 
         def named(*given: Array) -> object:
@@ -83,10 +93,10 @@ class Compiler:
         with jax.default_matmul_precision("highest"):
             lowered = jax.jit(named, donate_argnums=tuple(donate), keep_unused=True).lower(*arguments)
         text = lowered.as_text().partition("\n")[2]
-        key = (text, str(arguments[0].sharding if arguments else ""), quick)
+        key = (text, str(arguments[0].sharding if arguments else "") + scope, quick)
         making = _MADE.get(key)
         if making is None:
-            making = Making(lowered, QUICK if quick else None)
+            making = Making(lowered, QUICK if quick else None, verify)
             self.compilations += 1
             if CALLBACK not in text:
                 _MADE[key] = making

@@ -1,6 +1,7 @@
 """Turns the segments of a program into ahead-of-time executables.
 
-Arguments, flat: tables, values, state (donated), params, order, wait. Results, flat: values, state, token. Values may be
+Arguments, flat: tables, values, state (donated), params, [word (donated), zero], order, wait. Results, flat: values, state,
+[word], token. Values may be
 words that hold several: the batch, what leaves the tables' device, the outputs (`warfence_jax.words`).
 """
 
@@ -17,7 +18,8 @@ from warfence.core.errors import InputError
 from warfence.core.gates import HostGates
 from warfence.core.program import ForwardProgram
 from warfence_jax.body import OUTPUTS, Body
-from warfence_jax.compiler import Compiler, Making, on
+from warfence_jax.compiled import refuse_late
+from warfence_jax.compiler import Compiler, Making, Verify, on
 from warfence_jax.segments import Segment
 from warfence_jax.words import Fields
 
@@ -55,10 +57,17 @@ class Builder:
     """
 
     def __init__(
-        self, program: ForwardProgram, compiler: Compiler, gates: HostGates | None, *, split: bool, quick: bool
+        self,
+        program: ForwardProgram,
+        compiler: Compiler,
+        gates: HostGates | None,
+        *,
+        split: bool,
+        quick: bool,
+        marker_after: str | None = None,
     ) -> None:
         self._program, self._compiler, self._gates, self._split = program, compiler, gates, split
-        self._quick = quick
+        self._quick, self._marker = quick, marker_after
         self._shapes = {BATCH: ShapeDtypeStruct((program.layout.words,), np.int32)}
         self._layouts: dict[str, Fields] = {BATCH: program.layout.fields}
         self._source = dict.fromkeys(program.layout.fields, BATCH)  # value -> itself, or the words that hold it now
@@ -79,19 +88,29 @@ class Builder:
             if words in self._layouts
         }
         crosses = self._split and segment.on_tables and segment.gives
-        body = Body(segment, takes, layouts, f"from {segment.label}" if crosses else None)
+        body = Body(segment, takes, layouts, f"from {segment.label}" if crosses else None, device.platform == "cpu")
+        word = [on(device, (1,), np.uint32)] * 2 if segment.marked else []
         arguments = [
             *(tables[n] for n in segment.tables),
             *(on(device, self._shapes[n].shape, self._shapes[n].dtype) for n in takes),
             *(on(device, state[n].shape, state[n].dtype) for n in segment.state),
             *(on(device, params[n].shape, params[n].dtype) for n in segment.params),
+            *word,
             on(device, (), np.int32),
             on(device, (), np.int32),
         ]
         first = len(segment.tables) + len(takes)
-        donated = range(first, first + len(segment.state))
+        donated = [*range(first, first + len(segment.state)), *([len(arguments) - 4] if segment.marked else [])]
         name = f"{self._program.name}/{segment.label}"
-        making, results = self._compiler.compile(name, body.function(self._gates), arguments, donated, self._quick)
+        making, results = self._compiler.compile(
+            name,
+            body.function(self._gates),
+            arguments,
+            donated,
+            self._quick,
+            segment.scope,
+            self._verifier(segment, body),
+        )
         self._shapes.update(zip(body.gives, results, strict=False))
         self._source |= dict(zip(body.gives, body.gives, strict=True))
         for words, layout in body.layouts_made.items():
@@ -101,6 +120,16 @@ class Builder:
         outputs = body.layouts_made.get(OUTPUTS, {})
         gated = any(step.kind == "gate" for step in segment.steps)
         return Executable(segment, device, making, takes, body.gives, weights, outputs, gated)
+
+    def _verifier(self, segment: Segment, body: Body) -> Verify:
+        """Refuses an executable that uses a table behind its word."""
+        if not segment.marked or self._marker is None:
+            return lambda compiled: None
+        behind = self._program.stages[self._program.index(self._marker) + 1 :]
+        where = f"'{self._program.name}', marker after '{self._marker}'"
+        later = {stage.name for stage in behind if stage.reads}
+        word = len(body.gives) + len(segment.state)
+        return lambda compiled: refuse_late(compiled, segment.tables, word, where, later)
 
 
 def _check_known(segment: Segment, kind: str, wanted: Sequence[str], known: Mapping[str, object]) -> None:

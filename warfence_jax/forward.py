@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,8 +17,10 @@ from warfence.core.gates import HostGates
 from warfence.core.modes import Region
 from warfence.core.program import ForwardProgram
 from warfence_jax.body import OUTPUTS
+from warfence_jax.checked import last_reader
 from warfence_jax.clock import Clock, Span
 from warfence_jax.executables import BATCH, Executable
+from warfence_jax.fence_word import DonatedWord, Memory
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tables import Tables, Version, dead_handle
 from warfence_jax.tokens import Promise, Record
@@ -73,15 +76,22 @@ class JaxForward:
     def __init__(
         self, program: ForwardProgram, lane: JaxLane, tables: Tables | None, state: dict[str, Array],
         executables: Sequence[Executable], marker_after: str | None, gates: HostGates | None, clock: Clock,
+        word: DonatedWord | None = None, memory: Memory | None = None,
     ) -> None:  # fmt: skip
         self.program = program
-        self.marker = Marker(marker_after) if marker_after is not None else None
+        count = memory.count() if memory is not None else 0
+        self.marker = Marker(marker_after, memory, count) if marker_after is not None else None
+        self.word = word
         self.gates = gates
         self.executables = tuple(executables)
         self._lane, self._tables, self._state, self._clock = lane, tables, state, clock
         self._record = Record()  # of the marker: armed anew by each replay
         self._launch: Launch | None = None
         self._reads = tuple(dict.fromkeys(n for e in executables for n in e.segment.tables))
+
+    def compiled_boundary(self) -> str | None:
+        """Implements `warfence.parity.boundary.SaysCompiled`. Blocks until all is compiled."""
+        return last_reader(self.program, self.executables)
 
     def load_batch(self, batch: Batch, launch: int) -> None:
         self._lane.check()
@@ -142,7 +152,7 @@ class JaxForward:
                 # A program with a callback runs in the thread that dispatches it only when nothing is left to wait for.
                 jax.block_until_ready(arguments)
             launch.span.begin()
-            results = executable.compiled(*arguments, order, wait)
+            results = self._call(executable, arguments, order, wait)
         except WarfenceError:
             raise
         except Exception as error:
@@ -158,6 +168,18 @@ class JaxForward:
         if executable is self.executables[-1]:
             self._clock.watch(launch.span, results[-1])
         return results[-1]
+
+    def _call(self, executable: Executable, arguments: list[Any], order: Array, wait: Array) -> list[Array]:
+        """Run it. A marked one takes the word and gives it back: (values, state, token) remain."""
+        if not executable.segment.marked or self.word is None:
+            return list(executable.compiled(*arguments, order, wait))
+        handle = self.word.take()
+        try:
+            *results, word, token = executable.compiled(*arguments, handle, self.word.zero, order, wait)
+            self.word.give(word)
+        finally:
+            self.word.free()
+        return [*results, token]
 
     @staticmethod
     def _value(launch: Launch, name: str, executable: Executable) -> np.ndarray | Array:

@@ -23,9 +23,9 @@ from functools import partial
 from jax import Array, Device
 
 from warfence.core.errors import FenceError, WarfenceError
-from warfence.core.fence import Ticket
+from warfence.core.fence import AtLeast, Ticket
 from warfence.host.lanes import WorkerLane
-from warfence_jax.tokens import Joints, Promise, Record
+from warfence_jax.tokens import Joints, Promise, Record, WordWait
 
 Dispatch = Callable[[Array, Array], Array | None]
 POLL_S = 0.001
@@ -46,8 +46,8 @@ class JaxLane:
         # of a device takes; all waits not known to be over.
         self._enqueued = 0
         self._last: dict[Device, Promise] = {}
-        self._next_waits: dict[Device, list[Promise]] = {d: [] for d in joints.devices}
-        self._waits: list[Promise] = []
+        self._next_waits: dict[Device, list[Promise | WordWait]] = {d: [] for d in joints.devices}
+        self._waits: list[Promise | WordWait] = []
 
     def use_thread(self) -> None:
         """Dispatch on an own thread from here on (gates block whoever dispatches)."""
@@ -58,6 +58,9 @@ class JaxLane:
     def wait(self, ticket: Ticket) -> None:
         self.check()
         ticket.check()
+        if isinstance(ticket.source, AtLeast):
+            self._bind((WordWait(ticket.source, self._joints.tables),))
+            return
         if not isinstance(ticket.source, Record):
             raise FenceError(
                 f"lane '{self.name}': the ticket of launch {ticket.launch} was recorded on a "
@@ -100,7 +103,7 @@ class JaxLane:
 
     # -- for tables and forwards
 
-    def newest(self) -> tuple[Promise, ...]:
+    def newest(self) -> tuple[Promise | WordWait, ...]:
         """The tokens of all that was enqueued here so far, waits included."""
         self._prune()
         return (*self._last.values(), *self._waits)
@@ -120,7 +123,8 @@ class JaxLane:
         def work() -> None:
             try:
                 if self.failure is None:
-                    for promise_before in (*everything, *waits) if blocking else ():
+                    by_value = [w for w in waits if isinstance(w, WordWait)]  # no operand can hold for these
+                    for promise_before in (*everything, *waits) if blocking else by_value:
                         self._stand(promise_before.ready, promise_before.block)
                     order, wait = self._joints.operand(device, before), self._joints.operand(device, waits)
                     promise.array = self._in_runtime(partial(dispatch, order, wait))
@@ -179,7 +183,7 @@ class JaxLane:
 
     # -- inside
 
-    def _bind(self, promises: tuple[Promise, ...]) -> None:
+    def _bind(self, promises: tuple[Promise | WordWait, ...]) -> None:
         self._prune()
         open_waits = [p for p in promises if not p.ready()]
         for promise in open_waits:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import jax
 from jax import Array, Device
 from jax.stages import Compiled
+
+from warfence.core.fence import AtLeast
 
 
 class Promise:
@@ -45,6 +47,32 @@ class Promise:
             self.array.block_until_ready()
 
 
+class WordWait:
+    """A wait for a value of a word, in a lane's list of promises. Nothing was dispatched for it, and no array stands for it, so
+    the lane's thread stands there itself. It may come before its launch.
+    """
+
+    __slots__ = ("array", "chain", "number", "source")
+
+    def __init__(self, source: AtLeast, device: Device) -> None:
+        self.source = source
+        self.chain, self.number = ("word", device), source.value
+        self.array = None
+
+    def dispatched(self) -> bool:
+        return True
+
+    def await_dispatch(self) -> None:
+        """Nothing to wait for."""
+
+    def ready(self) -> bool:
+        return self.source.done()
+
+    def block(self) -> None:
+        """Block this thread until the word has the value. FenceError when the launch never comes."""
+        self.source.synchronize()
+
+
 class Record:
     """What tickets are recorded on (`TicketSource`): the tokens of a point in a lane. Recording again overwrites."""
 
@@ -74,7 +102,7 @@ class Joints:
         self.devices = tuple(zeros)
         self._zeros, self._joins = zeros, joins
 
-    def operand(self, device: Device, promises: list[Promise]) -> Array:
+    def operand(self, device: Device, promises: Sequence[Promise | WordWait]) -> Array:
         """One token on the device that is there when all the promises are. Dispatched promises only."""
         arrays = [p.array for p in promises if p.array is not None]
         if len(self.devices) > 1:

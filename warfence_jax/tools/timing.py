@@ -25,7 +25,7 @@ from warfence.host.lanes import JOIN_S
 from warfence_jax.executables import Executable
 from warfence_jax.forward import JaxForward, Launch
 from warfence_jax.lanes import JaxLane
-from warfence_jax.tokens import Promise
+from warfence_jax.tokens import Promise, WordWait
 
 SWITCH_S = 50e-6  # how long one thread of the interpreter keeps the others waiting; 5 ms by default
 EXECUTABLES = "executables"
@@ -78,7 +78,7 @@ class JaxTimer(HostClock):
         self._noted: list[tuple[int, tuple[str, ...], float, Token]] = []
         self._points: dict[str, list[list[Token]]] = {}  # of each lane, what `after` was asked for, in its order
         self._tokens: dict[int, Token] = {}  # by the identity of the array, which the token keeps alive
-        self._watchers: dict[str, SimpleQueue[tuple[Promise | Token, list[Token]] | None]] = {}
+        self._watchers: dict[str, SimpleQueue[tuple[Promise | WordWait | Token, list[Token]] | None]] = {}
         self._threads: list[threading.Thread] = []
         self._under_way = 0
         self._changed = threading.Condition()
@@ -154,7 +154,7 @@ class JaxTimer(HostClock):
         token = Token(array)
         return token if array is None else self._tokens.setdefault(id(array), token)
 
-    def _watch(self, name: str, what: Promise | Token, tokens: list[Token]) -> None:
+    def _watch(self, name: str, what: Promise | WordWait | Token, tokens: list[Token]) -> None:
         """One thread a name: what two lanes do is not in one order. tokens: where a promise's token is to be put."""
         with self._changed:
             self._agreed = False
@@ -167,10 +167,15 @@ class JaxTimer(HostClock):
                 self._threads.append(thread)
             queue.put((what, tokens))
 
-    def _run(self, queue: SimpleQueue[tuple[Promise | Token, list[Token]] | None]) -> None:
+    def _run(self, queue: SimpleQueue[tuple[Promise | WordWait | Token, list[Token]] | None]) -> None:
         while (item := queue.get()) is not None:
             what, tokens = item
-            if isinstance(what, Promise):
+            if isinstance(what, WordWait):
+                with suppress(Exception):  # a launch that never came, which its lane says
+                    what.block()
+                what = Token(None)
+                tokens.append(what)
+            elif isinstance(what, Promise):
                 what.await_dispatch()
                 what = self._token(what.array)
                 tokens.append(what)
