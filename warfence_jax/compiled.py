@@ -169,18 +169,17 @@ class Module:
 def refuse_late(
     compiled: Compiled, tables: Sequence[str], result: int, where: str, declared: Collection[str] = ()
 ) -> None:
-    """InputError for a use of the first arguments (`tables`) that does not come before this result. declared: stages
-    behind the marker that say they read, which is no matter of the compiler: declarations are compared elsewhere."""
+    """InputError for a use of the first arguments (`tables`) that does not come before this result. declared: tables that stages
+    behind the marker say they read, which is no matter of the compiler: declarations are compared elsewhere."""
     module = Module(compiled.as_text() or "")
-    for use in module.late(range(len(tables)), result):
-        if not any(stage_of(name, declared) for name in use.op_names):
-            word = module.writer(result)
-            raise InputError(
-                f"{where}: the compiled module uses table '{tables[use.table]}' behind the marker, which would be a "
-                f"ticket that is too early. Line {use.instruction.line} is `{use.instruction.text[:160]}`, of "
-                f"{', '.join(use.op_names)}; the marker is "
-                f"line {word.line}, `{word.text[:80]}`. Use the marker 'cut', or report this as a bug"
-            )
+    for use in module.late([i for i, name in enumerate(tables) if name not in declared], result):
+        word = module.writer(result)
+        raise InputError(
+            f"{where}: the compiled module uses table '{tables[use.table]}' behind the marker, which would be a "
+            f"ticket that is too early. Line {use.instruction.line} is `{use.instruction.text[:160]}`, of "
+            f"{', '.join(use.op_names)}; the marker is "
+            f"line {word.line}, `{word.text[:80]}`. Use the marker 'cut', or report this as a bug"
+        )
 
 
 def stage_of(op_name: str, stages: Collection[str]) -> str | None:

@@ -127,7 +127,7 @@ class Builder:
             return lambda compiled: None
         behind = self._program.stages[self._program.index(self._marker) + 1 :]
         where = f"'{self._program.name}', marker after '{self._marker}'"
-        later = {stage.name for stage in behind if stage.reads}
+        later = {table for stage in behind for table in stage.reads}
         word = len(body.gives) + len(segment.state)
         return lambda compiled: refuse_late(compiled, segment.tables, word, where, later)
 

@@ -14,7 +14,9 @@ from .test_jax_gates import landing
 def test_options_that_there_are_not_are_refused() -> None:
     with pytest.raises(InputError, match="unknown device 'tpu'; choose one of: cpu, gpu, cuda"):
         JaxBackend("tpu")
-    with pytest.raises(InputError, match="unknown kind of tables 'shared'; choose one of: donated, aliased, device, copied"):
+    with pytest.raises(
+        InputError, match="unknown kind of tables 'shared'; choose one of: donated, aliased, device, copied"
+    ):
         JaxBackend(tables="shared")
     with pytest.raises(InputError, match="aliased tables are written by a lane's thread; leave threaded=True"):
         JaxBackend(tables="aliased", threaded=False)
