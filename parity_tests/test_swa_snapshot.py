@@ -14,13 +14,10 @@ import pytest
 
 from parity_tests.plugin import unguarded_options
 from warfence.backends import load
-from warfence.core.backend import FORWARD, SCHEDULE
-from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import Region, WarReadDonePolicy
 from warfence.core.policy import Decision
 from warfence.core.program import FULL_TO_SWA
-from warfence.core.runner import Runner
 from warfence.parity.cells import FINE, MODES, Cell
 from warfence.parity.matrix import Rig
 from warfence.parity.rig import batch_of
@@ -52,24 +49,17 @@ def test_a_live_lookup_after_an_early_release_is_corrupted_and_a_snapshot_is_not
 
 def _launch(rig: Rig, cell: Cell, planned: PlannedForward, poison: bool) -> Mapping[str, np.ndarray]:
     """One launch, held right after its batch was loaded while the live map is overwritten behind the early ticket."""
-    schedule, forward, gates = rig.backend.lane(SCHEDULE), rig.backend.lane(FORWARD), planned.forward.gates
-    assert gates is not None
+    fixture = rig.fixture
     last_load = planned.forward.program.region(Region.LOAD_BATCH)[-1].name
     table = rig.tables.snapshot_to_host(FULL_TO_SWA)
-    every = np.arange(table.size, dtype=np.int32)
-    runner, number = Runner("test", forward, schedule), rig.next_launch()
-    gates.close(last_load)
-    try:
-        outputs = runner.execute(planned, batch_of(cell), number)
-        gates.await_reached(last_load)
-        WarBarrier().apply(number, runner.mailbox, schedule, forward)
+    every = np.arange(table.size)
+    with fixture.held(planned, batch_of(cell), last_load) as outputs:
+        fixture.barrier(outputs.launch)
         if poison:
-            rig.tables.write(schedule, FULL_TO_SWA, every, np.full(table.size, table.size - 1, np.int32))
-            assert schedule.settle(5.0), "the early ticket was to let the write land"
-    finally:
-        gates.open_all()
+            fixture.write(FULL_TO_SWA, every, np.full(table.size, table.size - 1))
+            assert fixture.schedule.settle(5.0), "the early ticket was to let the write land"
     result = {name: array.copy() for name, array in outputs.result().items()}
-    forward.synchronize()
-    rig.tables.write(schedule, FULL_TO_SWA, every, table.reshape(-1))
-    schedule.synchronize()
+    fixture.lane.synchronize()
+    fixture.write(FULL_TO_SWA, every, table.reshape(-1))
+    fixture.schedule.synchronize()
     return result

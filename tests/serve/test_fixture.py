@@ -76,3 +76,24 @@ def test_it_closes_its_backend_whatever_happens() -> None:
         raise ZeroDivisionError
     with pytest.raises(FenceError, match="closed"):
         fixture.forward(PROGRAM)
+
+
+def test_a_launch_is_held_while_the_block_runs_and_let_go_whatever_happens(fixture: Fixture) -> None:
+    decision = decide(Query(ForwardMode.DECODE, SharedReadEnds.IN_GRAPH, marker=True))
+    planned = PlannedForward(fixture.forward(PROGRAM, "read", gated=True), decision)
+    with fixture.held(planned, BATCH, "take") as first:
+        fixture.barrier(first.launch)
+        fixture.write("t", [0], [9])
+        assert not fixture.schedule.settle(0.0)
+    assert first.result()["late"].tolist() == [0]
+    with fixture.held(planned, BATCH, "read") as second:
+        fixture.barrier(second.launch)
+        fixture.write("t", [0], [7])
+        assert fixture.schedule.settle(0.0)
+    assert second.result()["late"].tolist() == [9]
+    with pytest.raises(ZeroDivisionError), fixture.held(planned, BATCH, "take") as third:
+        raise ZeroDivisionError
+    assert third.result()["late"].tolist() == [7]
+    bare = PlannedForward(fixture.forward(PROGRAM, "read"), decision)
+    with pytest.raises(FenceError, match="has no gates: compile it with gated=True"), fixture.held(bare, BATCH, "read"):
+        pass

@@ -42,9 +42,6 @@ class Prober:
     """Probes one compiled, gated forward under one fence."""
 
     def __init__(self, fixture: Fixture, planned: PlannedForward, batch: Batch, scratch: Scratch) -> None:
-        if planned.forward.gates is None:
-            raise FenceError(f"'{planned.forward.program.name}' has no gates: compile it with gated=True to probe it")
-        self._gates = planned.forward.gates
         self._program = planned.forward.program
         self._fixture, self._planned, self._batch, self._scratch = fixture, planned, batch, scratch
         self._value = 0
@@ -79,16 +76,11 @@ class Prober:
     def trial(self, position: str, fence: FenceMode) -> tuple[bool, bool]:
         """(barrier opened, write landed) with the forward held at this gate."""
         fixture = self._fixture
-        self._gates.close(position)
-        try:
-            outputs = fixture.execute(self._planned, self._batch)
-            self._gates.await_reached(position)
+        with fixture.held(self._planned, self._batch, position) as outputs:
             fixture.barrier(outputs.launch, fence)
             opened = fixture.schedule.settle(self._bound_s)
             self._write()
             landed = fixture.schedule.settle(self._bound_s)
-        finally:
-            self._gates.open_all()
         outputs.result()
         fixture.settle()
         return opened, landed

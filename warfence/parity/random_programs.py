@@ -129,18 +129,12 @@ class RandomBench:
         self.fixture.schedule.synchronize()
 
     def _poisoned_at(self, planned: PlannedForward, position: str) -> np.ndarray:
-        fixture, gates = self.fixture, planned.forward.gates
-        assert gates is not None
-        gates.close(position)
-        try:
-            outputs = fixture.execute(planned, self._batch)
-            gates.await_reached(position)
+        fixture = self.fixture
+        with fixture.held(planned, self._batch, position) as outputs:
             fixture.barrier(outputs.launch)
             for name in TABLES:
                 fixture.write(name, CELLS, np.full(CELLS.size, -7))
             fixture.schedule.settle(1.0)
-        finally:
-            gates.open_all()
         result = np.array(outputs.result()["mix"])
         fixture.settle()
         return result

@@ -7,7 +7,8 @@ all stand on it; what each of them adds is its programs, its batches, and what i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from jaxtyping import Int32
 
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE, ArraySpec, Backend, Forward, Lane, Outputs, SharedTables
 from warfence.core.batch import Batch
+from warfence.core.errors import FenceError
 from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode
@@ -95,6 +97,20 @@ class Fixture:
         an earlier launch left there is dropped."""
         self.runner.mailbox.clear()
         return self.runner.execute(planned, batch, next(self.launches))
+
+    @contextmanager
+    def held(self, planned: PlannedForward, batch: Batch, position: str) -> Iterator[Outputs]:
+        """One launch that stands at this gate while the block runs; behind it all gates are open. FenceError: no gates."""
+        gates = planned.forward.gates
+        if gates is None:
+            raise FenceError(f"'{planned.forward.program.name}' has no gates: compile it with gated=True to hold it")
+        gates.close(position)
+        try:
+            outputs = self.execute(planned, batch)
+            gates.await_reached(position)
+            yield outputs
+        finally:
+            gates.open_all()
 
     def barrier(self, launch: int, mode: FenceMode = FenceMode.FINE) -> None:
         """The WAR barrier behind `execute`: the schedule lane waits for what the launch left in the mailbox."""

@@ -30,12 +30,10 @@ class LastRead:
         self, fixture: Fixture, planned: PlannedForward, scene: Scene, first: PlannedForward | None = None
     ) -> None:
         program, backend = planned.forward.program, fixture.backend
-        if planned.forward.gates is None:
-            raise FenceError(f"'{program.name}' has no gates: compile it with gated=True")
         if backend.capabilities.guards_writes:
             raise FenceError(f"backend {backend.name} guards its tables: nothing can be overwritten under a forward")
         self._fixture, self._planned, self._scene, self._first = fixture, planned, scene, first
-        self._program, self._gates = program, planned.forward.gates
+        self._program = program
         self._state = tuple(dict.fromkeys(name for stage in program.stages for name in stage.state))
 
     def stage(self) -> str | None:
@@ -67,15 +65,11 @@ class LastRead:
         self._write(right)
         if self._first is not None:
             self._fixture.execute(self._first, batch).result()
-        try:
-            if position is not None:
-                self._gates.close(position)
+        if position is None or wrong is None:
             outputs = self._fixture.execute(self._planned, batch)
-            if position is not None and wrong is not None:
-                self._gates.await_reached(position)
+        else:
+            with self._fixture.held(self._planned, batch, position) as outputs:
                 self._write(wrong)
-        finally:
-            self._gates.open_all()
         seen = {name: np.array(value) for name, value in outputs.result().items()}
         self._fixture.lane.synchronize()
         return seen

@@ -11,7 +11,6 @@ from warfence.core import batch as batches
 from warfence.core.attention import CAPTURED, LIVE, SNAPSHOT, UNKNOWN, AttentionBackend
 from warfence.core.batch import Batch
 from warfence.core.modes import FenceMode, ForwardMode, SharedReadEnds
-from warfence.core.runner import Runner
 from warfence.parity.cells import DONATION, Cell
 from warfence.parity.laws.base import DECODE, Bench, decode_cell, require
 from warfence.parity.probe import END
@@ -42,21 +41,10 @@ def staging_memory_is_a_shared_table(bench: Bench) -> None:
     layout = planned.forward.program.layout
     row = batch_of(cell)
     wanted = _tokens(bench, row)
-    gates = planned.forward.gates
-    assert gates is not None
-    last = planned.forward.program.stages[-1].name
-    runner = Runner("law", bench.forward, bench.schedule)
-    gates.close(last)
-    try:
-        first = runner.execute(planned, row, rig.next_launch())
-        runner.mailbox.take()
-        gates.await_reached(last)
+    with rig.fixture.held(planned, row, planned.forward.program.stages[-1].name) as first:
         staged = batch_of(cell)
-        second = runner.execute(planned, staged, rig.next_launch())  # stands behind the first
-        runner.mailbox.take()
+        second = rig.fixture.execute(planned, staged)  # stands behind the first
         third = batches.pack(layout, [])  # padding only: what the second launch must not see
-    finally:
-        gates.open_all()
     seen = [o.result()["next_tokens"].tolist() for o in (first, second)]
     bench.forward.synchronize()
     require(
@@ -68,8 +56,7 @@ def staging_memory_is_a_shared_table(bench: Bench) -> None:
 
 def _tokens(bench: Bench, batch: Batch) -> list[int]:
     planned, _ = bench.rig.planned(decode_cell("captured"))
-    runner = Runner("law", bench.forward, bench.schedule)
-    result = runner.execute(planned, batch, bench.rig.next_launch()).result()["next_tokens"].tolist()
+    result = bench.rig.fixture.execute(planned, batch).result()["next_tokens"].tolist()
     bench.forward.synchronize()
     return list(result)
 

@@ -8,14 +8,13 @@ import numpy as np
 
 from warfence.core.attention import make_attention
 from warfence.core.errors import InputError
-from warfence.core.fence import WarBarrier
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import FenceMode, ForwardMode, Region, WarReadDonePolicy
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN, ForwardProgram
-from warfence.core.runner import Runner
 from warfence.parity.laws.base import Bench, decode_cell, host_order, require, speculative_cells
 from warfence.parity.probe import END
 from warfence.parity.rig import CONTEXT, SPARE_ROW, Rig, batch_of, layout
+from warfence.serve.fixture import Fixture
 from warfence.serve.model.program import build, sliding_layers
 
 READING = ("snapshot", "captured", "live")
@@ -31,33 +30,23 @@ def no_write_before_earlier_reads(bench: Bench) -> None:
         for fence in (FenceMode.FINE, FenceMode.COARSE):
             for reader in program.readers():
                 for table in (REQ_TO_TOKEN, FULL_TO_SWA):
-                    landed = _write_while_held(rig, bench, planned, program.before(reader.name), table, fence)
+                    landed = _write_while_held(rig.fixture, planned, program.before(reader.name), table, fence)
                     require(
                         not landed,
                         f"'{program.name}', {fence.value} fence: held before '{reader.name}', a write to '{table}' landed",
                     )
 
 
-def _write_while_held(
-    rig: Rig, bench: Bench, planned: PlannedForward, position: str, table: str, fence: FenceMode
-) -> bool:
-    gates = planned.forward.gates
-    assert gates is not None
-    number, runner = rig.next_launch(), Runner("law", bench.forward, bench.schedule)
+def _write_while_held(fixture: Fixture, planned: PlannedForward, position: str, table: str, fence: FenceMode) -> bool:
     # A cell that no row of the batch uses, so the result stays what it is.
     cell = SPARE_ROW * CONTEXT if table == REQ_TO_TOKEN else 0
-    gates.close(position)
-    try:
-        outputs = runner.execute(planned, batch_of(decode_cell("captured")), number)
-        gates.await_reached(position)
-        WarBarrier(fence).apply(number, runner.mailbox, bench.schedule, bench.forward)
-        rig.tables.write(bench.schedule, table, np.array([cell], np.int32), np.array([0], np.int32))
-        return bench.schedule.settle(SETTLE_S)
-    finally:
-        gates.open_all()
-        outputs.result()
-        bench.forward.synchronize()
-        bench.schedule.synchronize()
+    with fixture.held(planned, batch_of(decode_cell("captured")), position) as outputs:
+        fixture.barrier(outputs.launch, fence)
+        fixture.write(table, [cell], [0])
+        landed = fixture.schedule.settle(SETTLE_S)
+    outputs.result()
+    fixture.settle()
+    return landed
 
 
 def released_at_the_boundary(bench: Bench) -> None:
@@ -124,29 +113,19 @@ def snapshot_once_and_use_it(bench: Bench) -> None:
     rig = bench.rig
     cell = decode_cell("snapshot")
     planned, _ = rig.planned(cell)
-    forward, program = planned.forward, planned.forward.program
+    fixture, program = rig.fixture, planned.forward.program
     last_load = program.region(Region.LOAD_BATCH)[-1].name
-    right = _result(rig, bench, planned)
-    gates = forward.gates
-    assert gates is not None
-    number, runner = rig.next_launch(), Runner("law", bench.forward, bench.schedule)
+    right = _result(rig, planned)
     before = {name: rig.tables.snapshot_to_host(name) for name in (REQ_TO_TOKEN, FULL_TO_SWA)}
-    gates.close(last_load)
-    try:
-        outputs = runner.execute(planned, batch_of(cell), number)
-        gates.await_reached(last_load)
+    with fixture.held(planned, batch_of(cell), last_load) as outputs:
         for name, table in before.items():
-            cells = np.arange(table.size, dtype=np.int32)
-            rig.tables.write(bench.schedule, name, cells, np.full(table.size, 1, np.int32))
-        bench.schedule.settle(1.0)
-    finally:
-        gates.open_all()
+            fixture.write(name, np.arange(table.size), np.ones(table.size))
+        fixture.schedule.settle(1.0)
     poisoned = dict(outputs.result())
-    bench.forward.synchronize()
+    fixture.lane.synchronize()
     for name, table in before.items():
-        cells = np.arange(table.size, dtype=np.int32)
-        rig.tables.write(bench.schedule, name, cells, table.reshape(-1))
-    bench.schedule.synchronize()
+        fixture.write(name, np.arange(table.size), table.reshape(-1))
+    fixture.schedule.synchronize()
     same = all(np.array_equal(poisoned[n], right[n]) for n in right)
     require(
         same, f"'{program.name}': the tables were poisoned after the batch was loaded, and the output followed them"
@@ -170,40 +149,30 @@ def read_done_says_nothing_of_writes(bench: Bench) -> None:
     rig = bench.rig
     cell = decode_cell("snapshot")
     planned, _ = rig.planned(cell)
-    forward, gates = planned.forward, planned.forward.gates
-    assert gates is not None
+    fixture, forward = rig.fixture, planned.forward
     sampled = forward.program.region(Region.REPLAY)[-1].name
-    schedule, lane = bench.schedule, bench.forward
-    things = ((lane, "wait_lane", "forward waits"), (forward, "load_batch", "load"))
+    things = ((fixture.lane, "wait_lane", "forward waits"), (forward, "load_batch", "load"))
     with host_order(rig.backend, *things) as notes:
-        right = [_result(rig, bench, planned, from_relay=i > 0)["next_tokens"].tolist() for i in range(2)]
+        right = [_result(rig, planned, from_relay=i > 0)["next_tokens"].tolist() for i in range(2)]
     require(
         notes == ["forward waits", "load"] * 2,
         f"before each load_batch the forward lane must wait for the schedule lane (read after write); host order: {notes}",
     )
     # The relay: launch B is issued while A is held between its sample and its relay stage, and still takes A's token.
-    runner = Runner("law", lane, schedule)
-    gates.close(sampled)
-    try:
-        first = runner.execute(planned, batch_of(cell), rig.next_launch())
-        gates.await_reached(sampled)
-        ticket = runner.mailbox.take()
+    with fixture.held(planned, batch_of(cell), sampled) as first:
+        ticket = fixture.runner.mailbox.take()
         require(
             ticket is not None and ticket.source.done(), "held after the last read, the read-done ticket is not done"
         )
-        second = runner.execute(planned, batch_of(cell, from_relay=True), rig.next_launch())
-        runner.mailbox.take()
-    finally:
-        gates.open_all()
+        second = fixture.execute(planned, batch_of(cell, from_relay=True))
     seen = [outputs.result()["next_tokens"].tolist() for outputs in (first, second)]
-    lane.synchronize()
+    fixture.lane.synchronize()
     require(seen == right, f"tokens {seen} instead of {right}: the relay did not carry a token from launch to launch")
 
 
-def _result(rig: Rig, bench: Bench, planned: PlannedForward, from_relay: bool = False) -> Mapping[str, np.ndarray]:
+def _result(rig: Rig, planned: PlannedForward, from_relay: bool = False) -> Mapping[str, np.ndarray]:
     """The outputs of one plain launch."""
-    runner = Runner("law", bench.forward, bench.schedule)
-    outputs = runner.execute(planned, batch_of(decode_cell("snapshot"), from_relay=from_relay), rig.next_launch())
+    outputs = rig.fixture.execute(planned, batch_of(decode_cell("snapshot"), from_relay=from_relay))
     result = {name: array.copy() for name, array in outputs.result().items()}
-    bench.forward.synchronize()
+    rig.fixture.lane.synchronize()
     return result

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-import numpy as np
-
 from warfence.core.errors import FenceError
 from warfence.core.fence import Mailbox, Ticket, WarBarrier
 from warfence.core.forwards import PlannedForward
@@ -55,11 +53,10 @@ def _kept_ticket(bench: Bench) -> None:
     """A ticket that is kept until the forward was launched again."""
     rig, schedule = bench.rig, bench.schedule
     planned, _ = rig.planned(decode_cell("captured"))
-    runner = Runner("law", bench.forward, schedule)
     tickets = []
     for _ in range(2):
-        runner.execute(planned, batch_of(decode_cell("captured")), rig.next_launch()).result()
-        tickets.append(runner.mailbox.take())
+        rig.fixture.execute(planned, batch_of(decode_cell("captured"))).result()
+        tickets.append(rig.fixture.runner.mailbox.take())
     kept = tickets[0]
     require(kept is not None, f"'{planned.forward.program.name}' published no in-graph ticket")
     if kept is not None and rig.backend.capabilities.value_tickets:
@@ -121,25 +118,18 @@ def _published_as_its_own(bench: Bench) -> None:
     """What the runner publishes opens the barrier behind the boundary of this launch, whenever the runner asked for it."""
     rig = bench.rig
     planned, marker = rig.planned(decode_cell("captured"))
-    gates = planned.forward.gates
-    assert gates is not None
     assert marker is not None
     before = planned.forward.program.before(marker)
     for _ in range(2):
-        number, runner = rig.next_launch(), Runner("law", bench.forward, bench.schedule)
-        gates.close(before)
-        try:
-            outputs = runner.execute(planned, batch_of(decode_cell("captured")), number)
-            gates.await_reached(before)
-            WarBarrier().apply(number, runner.mailbox, bench.schedule, bench.forward)
+        with rig.fixture.held(planned, batch_of(decode_cell("captured")), before) as outputs:
+            rig.fixture.barrier(outputs.launch)
             _write(bench)
             landed = bench.schedule.settle(EARLY_S)
-        finally:
-            gates.open_all()
         outputs.result()
-        bench.forward.synchronize()
-        bench.schedule.synchronize()
-        require(not landed, f"launch {number} is held before its boundary, and a write behind its barrier landed")
+        rig.fixture.settle()
+        require(
+            not landed, f"launch {outputs.launch} is held before its boundary, and a write behind its barrier landed"
+        )
 
 
 def _landed_behind(bench: Bench, ticket: Ticket) -> bool:
@@ -150,8 +140,7 @@ def _landed_behind(bench: Bench, ticket: Ticket) -> bool:
 
 def _write(bench: Bench) -> None:
     """One write into a cell that no row uses."""
-    cells = np.array([SPARE_ROW * CONTEXT], np.int32)
-    bench.rig.tables.write(bench.schedule, REQ_TO_TOKEN, cells, np.array([0], np.int32))
+    bench.rig.fixture.write(REQ_TO_TOKEN, [SPARE_ROW * CONTEXT], [0])
 
 
 def _ticket_or_none(ask: Callable[[], Ticket]) -> Ticket | None:
@@ -183,19 +172,11 @@ def the_barrier_stands_right_after_each_launch(bench: Bench) -> None:
 
     rig = bench.rig
     planned, _ = rig.planned(decode_cell("captured"))
-    runner, number = Runner("law", bench.forward, bench.schedule), rig.next_launch()
-    gates = planned.forward.gates
-    assert gates is not None
-    gates.close("start")
-    try:
-        outputs = runner.execute(planned, batch_of(decode_cell("captured")), number)
-        gates.await_reached("start")
-        WarBarrier().apply(number, runner.mailbox, bench.schedule, bench.forward)
+    with rig.fixture.held(planned, batch_of(decode_cell("captured")), "start") as outputs:
+        rig.fixture.barrier(outputs.launch)
         bench.plan.wait_lane(bench.schedule)
-        rig.tables.write(bench.plan, REQ_TO_TOKEN, np.array([SPARE_ROW * CONTEXT], np.int32), np.array([0], np.int32))
+        rig.fixture.write(REQ_TO_TOKEN, [SPARE_ROW * CONTEXT], [0], bench.plan)
         landed = bench.plan.settle(0.1)
-    finally:
-        gates.open_all()
     outputs.result()
     for lane in (bench.forward, bench.schedule, bench.plan):
         lane.synchronize()
