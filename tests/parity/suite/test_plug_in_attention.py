@@ -20,7 +20,7 @@ from warfence.core.attention import (
 )
 from warfence.core.errors import InputError
 from warfence.core.modes import SharedReadEnds
-from warfence.parity.cells import FINE, MODES, Cell, matrix
+from warfence.parity.cells import FINE, MODES, Cell, matrix, mode_cases
 from warfence.parity.matrix import Rig, run_cell
 from warfence.parity.small import SmallModel, small_model
 from warfence.parity.strict.backend import StrictBackend
@@ -53,7 +53,7 @@ def test_it_is_listed_and_has_cells_of_its_own(monkeypatch: pytest.MonkeyPatch) 
     assert attention_names()[-1] == "head-and-layers"
     ours = [cell for cell in matrix() if cell.attention == "head-and-layers"]
     assert len(list(matrix())) == built_in + len(ours)
-    assert {cell.mode.name for cell in ours} == {mode.name for mode in MODES}
+    assert {cell.mode.name for cell in ours} == {case.name for case in mode_cases()}
 
 
 def test_parity_measures_it_as_the_built_in_ones(monkeypatch: pytest.MonkeyPatch, small: SmallModel) -> None:
