@@ -1,8 +1,7 @@
-"""A third backend in one file: numpy kernels on worker threads. Read it from top to bottom; there is no more to it.
+"""A third backend in one file: numpy kernels on worker threads. Read it from top to bottom. `warfence backends new NAME` writes
+its empty form, and that of `threads_package.py`. Given: `WorkerLane` (a queue with its thread), `HostEvent` (a point that a lane
+reaches), `HostGates`, and `bind`, which runs a stage. Left to write: what follows. It passes the suite:
     pytest parity_tests --backend examples.threads_backend:ThreadsBackend
-
-Given: `WorkerLane` (a queue with its thread), `HostEvent` (a point that a lane reaches), `HostGates`, and `bind`, which runs a
-stage. Left to write: what follows. `warfence backends new NAME` writes the empty form of this file, and of `threads_package.py`.
 """
 
 from __future__ import annotations
@@ -12,12 +11,14 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from warfence.core.backend import FORWARD, ArraySpec, Capabilities, Marker
+from warfence.core.backend import FORWARD, ArraySpec, Capabilities, Lane, Marker
 from warfence.core.batch import Batch
 from warfence.core.errors import InputError, StageError
 from warfence.core.gates import HostGates
-from warfence.core.program import START, ForwardProgram, Gated, Region
+from warfence.core.modes import Region
+from warfence.core.program import START, ForwardProgram, Gated
 from warfence.host.lanes import HostEvent, WorkerLane
+from warfence.host.own import own_lane
 from warfence.host.stage_calls import bind
 from warfence.parity.kernels import KERNELS, Array
 
@@ -30,11 +31,12 @@ class Tables:
         self.arrays: dict[str, Array] = {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
         self._writers: set[WorkerLane] = set()
 
-    def write(self, lane: WorkerLane, name: str, cells: Array, values: Array) -> None:
+    def write(self, lane: Lane, name: str, cells: Array, values: Array) -> None:
+        mine = own_lane(lane, WorkerLane, name)
         if name not in self.arrays:
             raise InputError(f"no table '{name}'; tables: {', '.join(self.arrays)}")
-        self._writers.add(lane)
-        lane.submit(lambda: self.arrays[name].put(cells, values))
+        self._writers.add(mine)
+        mine.submit(lambda: self.arrays[name].put(cells, values))
 
     def snapshot_to_host(self, name: str) -> Array:
         for lane in self._writers:
@@ -72,8 +74,7 @@ class Forward:
         self._lane.check()
         generation = self._read_done.arm(launch)  # at the call: waits from now on are for this launch
         self._lane.submit(lambda: self._run(Region.REPLAY, launch, generation))
-        # A failing stage never reaches the marker. Complete it all the same, or the schedule lane hangs.
-        self._lane.submit(lambda: self._read_done.complete(generation), always=True)
+        self._lane.submit(lambda: self._read_done.complete(generation), always=True)  # also when a stage failed
         if self.marker is not None:
             self.marker.issued(launch, self._read_done)  # only from here on is there a ticket to hand over
 
@@ -83,7 +84,7 @@ class Forward:
         outputs.launch = launch
         self._lane.submit(lambda: self._run(Region.TAIL, launch))
         self._lane.submit(lambda: outputs.set_result({n: self._workspace[n].copy() for n in self.program.outputs}))
-        self._lane.submit(lambda: outputs.done() or outputs.set_exception(self._lane.failure), always=True)
+        self._lane.submit(lambda: None if outputs.done() else outputs.set_exception(self._lane.failure), always=True)
         return outputs
 
     def _run(self, region: Region, launch: int, generation: int = 0) -> None:

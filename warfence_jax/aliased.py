@@ -14,8 +14,9 @@ import numpy as np
 from jax import Array, Device
 from jaxtyping import Int32
 
-from warfence.core.backend import ArraySpec
+from warfence.core.backend import ArraySpec, Lane
 from warfence.core.errors import InputError
+from warfence.host.own import own_lane
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tables import Cells, Version, check_write
 from warfence_jax.tokens import Promise
@@ -45,7 +46,8 @@ class AliasedTables:
     def taken(self, version: Version, reader: Promise) -> None:
         """Nothing to note: no reader holds a write here."""
 
-    def write(self, lane: JaxLane, name: str, cells: Cells, values: Cells) -> None:
+    def write(self, lane: Lane, name: str, cells: Cells, values: Cells) -> None:
+        mine = own_lane(lane, JaxLane, name)
         check_write(self.specs, name, cells, values)
         flat = self._host[name].reshape(-1)
         self._writes[name] += 1
@@ -55,7 +57,7 @@ class AliasedTables:
 
         # No operand can hold a host write, so the lane's thread stands at the waits itself. Two lanes that do not wait for
         # each other write in any order.
-        self._last[name][lane.name] = lane.enqueue(self._device, scatter, blocking=True)
+        self._last[name][mine.name] = mine.enqueue(self._device, scatter, blocking=True)
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
         for promise in self._last[name].values():

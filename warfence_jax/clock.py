@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from jax import Array
 
 from warfence.host.lanes import JOIN_S
+from warfence_jax.tokens import is_ready
 
 
 class Span:
@@ -55,7 +56,7 @@ class Clock:
         """The launch of this span is over when its last token is ready. Called by the thread that dispatches."""
         if self._closed:
             span.over(None)
-        elif self._queued == self._taken and token.is_ready():
+        elif self._queued == self._taken and is_ready(token):
             self._stamp(span, token)  # the CPU client ran it inside of the dispatch: nobody need be woken
         else:
             if self._thread is None:

@@ -11,6 +11,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,7 @@ _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+), \{\}, (?:may|must)-alias\)")
 # shared: the text names a callback by its index in its own program, so the gates of two forwards read alike.
 _MADE: OrderedDict[tuple[str, str, bool], Making] = OrderedDict()
 MOST_KEPT = 512
-QUICK = {"xla_backend_optimization_level": 0}
+QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0}
 _POOL = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="warfence-compile")
 Verify = Callable[[Compiled], None]
 CALLBACK = "callback"  # in the name of every custom call of JAX that calls back
@@ -37,7 +38,7 @@ class Making:
 
     __slots__ = ("_compiled", "_future")
 
-    def __init__(self, lowered: Lowered, options: dict[str, int] | None, verify: Verify) -> None:
+    def __init__(self, lowered: Lowered, options: dict[str, Any] | None, verify: Verify) -> None:
         def make() -> Compiled:
             compiled = lowered.compile(options)
             verify(compiled)

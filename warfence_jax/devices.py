@@ -28,7 +28,7 @@ class Devices:
 
     @property
     def split(self) -> bool:
-        return self.tables != self.compute
+        return bool(self.tables != self.compute)
 
     def all(self) -> tuple[Device, ...]:
         return (self.tables, self.compute) if self.split else (self.compute,)

@@ -21,8 +21,9 @@ from jax import Array, Device
 from jax.stages import Compiled
 from jaxtyping import Int32
 
-from warfence.core.backend import ArraySpec
+from warfence.core.backend import ArraySpec, Lane
 from warfence.core.errors import DeadHandleError
+from warfence.host.own import own_lane
 from warfence_jax.compiler import Compiler, Making, on, token_of
 from warfence_jax.devices import zeros
 from warfence_jax.lanes import JaxLane
@@ -63,20 +64,21 @@ class DonatedTables:
     def taken(self, version: Version, reader: Promise) -> None:
         version.readers = [*(r for r in version.readers if not r.ready()), reader]
 
-    def write(self, lane: JaxLane, name: str, cells: Cells, values: Cells) -> None:
+    def write(self, lane: Lane, name: str, cells: Cells, values: Cells) -> None:
+        mine = own_lane(lane, JaxLane, name)
         check_write(self.specs, name, cells, values)
         if not len(cells):
             return
         old = self._current[name]
         # What held the write of another lane holds this one as well, through it; an own one was counted then.
-        readers = old.readers if old.lane == lane.name else [*old.readers, *old.behind]
-        self.held += self._donate and not all(lane.covers(reader) for reader in readers)
+        readers = old.readers if old.lane == mine.name else [*old.readers, *old.behind]
+        self.held += self._donate and not all(mine.covers(reader) for reader in readers)
         for before in (*old.readers, old.promise) if self._donate else (old.promise,):
             if before is not None:
-                lane.await_dispatch(before)
+                mine.await_dispatch(before)
         new = Version(name, old.number + 1)
-        new.lane, new.behind = lane.name, tuple(r for r in (*old.readers, *old.behind) if not r.ready())
-        new.promise = lane.enqueue(self._device, partial(self._dispatch, old, new, cells, values))
+        new.lane, new.behind = mine.name, tuple(r for r in (*old.readers, *old.behind) if not r.ready())
+        new.promise = mine.enqueue(self._device, partial(self._dispatch, old, new, cells, values))
         self._current[name] = new
 
     def _dispatch(

@@ -130,8 +130,9 @@ class JaxForward:
                 run = partial(self._dispatch, launch, executable)
                 promise = self._lane.enqueue(executable.device, run, blocking=executable.gated)
                 launch.last = promise
-                for name in executable.segment.tables if self._tables is not None else ():
-                    self._tables.taken(launch.versions[name], promise)
+                if self._tables is not None:
+                    for name in executable.segment.tables:
+                        self._tables.taken(launch.versions[name], promise)
                 if executable.segment.ends_at_marker:
                     boundary = (promise,)
         return boundary
@@ -165,9 +166,10 @@ class JaxForward:
         self._state.update(zip(segment.state, results[len(executable.gives) :], strict=False))
         if executable.outputs:
             results[len(executable.gives) - 1].copy_to_host_async()  # the outputs come last
+        token: Array = results[-1]
         if executable is self.executables[-1]:
-            self._clock.watch(launch.span, results[-1])
-        return results[-1]
+            self._clock.watch(launch.span, token)
+        return token
 
     def _call(self, executable: Executable, arguments: list[Any], order: Array, wait: Array) -> list[Array]:
         """Run it. A marked one takes the word and gives it back: (values, state, token) remain."""

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int32
 
-from warfence.core.backend import ArraySpec
+from warfence.core.backend import ArraySpec, Lane
 from warfence.core.errors import DeadHandleError, InputError
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tokens import Promise
@@ -50,7 +50,7 @@ class Tables(Protocol):
         """An executable that takes the version was enqueued."""
         ...
 
-    def write(self, lane: JaxLane, name: str, cells: Cells, values: Cells) -> None:
+    def write(self, lane: Lane, name: str, cells: Cells, values: Cells) -> None:
         """See `warfence.core.backend.SharedTables.write`. InputError for cells that there are not."""
         ...
 

@@ -13,6 +13,12 @@ from jax.stages import Compiled
 from warfence.core.fence import AtLeast
 
 
+def is_ready(array: Array) -> bool:
+    """Whether what makes the array has run. Never blocks. JAX's arrays all have it; their public type does not say so."""
+    ready: bool = array.is_ready()  # type: ignore[attr-defined]
+    return ready
+
+
 class Promise:
     """The token of one dispatch. After a failure it is kept without an array, so that nobody who waits for it hangs.
 
@@ -38,7 +44,7 @@ class Promise:
 
     def ready(self) -> bool:
         """Dispatched, and executed. Never blocks."""
-        return self._dispatched.is_set() and (self.array is None or self.array.is_ready())
+        return self._dispatched.is_set() and (self.array is None or is_ready(self.array))
 
     def block(self) -> None:
         """Block this thread until the executable has run."""
@@ -106,7 +112,7 @@ class Joints:
         """One token on the device that is there when all the promises are. Dispatched promises only."""
         arrays = [p.array for p in promises if p.array is not None]
         if len(self.devices) > 1:
-            arrays = [self._move(a, device) for a in arrays if a.device == device or not a.is_ready()]
+            arrays = [self._move(a, device) for a in arrays if a.device == device or not is_ready(a)]
         return reduce(self._joins[device], arrays) if arrays else self._zeros[device]
 
     @staticmethod

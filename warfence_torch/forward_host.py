@@ -89,13 +89,14 @@ class HostForward:
 
     def load_batch(self, batch: Batch, launch: int) -> None:
         self._lane.check()
+        (load,) = self._segments[Region.LOAD_BATCH]
 
         def work() -> None:
             self._started = time.perf_counter()
             self._words[:] = batch.words
             self._workspace.clear()
             self._workspace.update(self._fields)
-            self._run(*self._segments[Region.LOAD_BATCH], launch)
+            self._run(load, launch)
 
         self._lane.submit(work)
 
@@ -114,9 +115,10 @@ class HostForward:
     def tail(self, launch: int) -> HostOutputs:
         self._lane.check()
         outputs = HostOutputs(launch, self._lane, self.program.outputs)
+        (tail,) = self._segments[Region.TAIL]
 
         def work() -> None:
-            self._run(*self._segments[Region.TAIL], launch)
+            self._run(tail, launch)
             outputs.fill(self._workspace, self._started)
 
         self._lane.submit(work)

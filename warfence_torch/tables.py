@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Int32
 from torch import Tensor
 
-from warfence.core.backend import PLAN, SCHEDULE, ArraySpec
+from warfence.core.backend import PLAN, SCHEDULE, ArraySpec, Lane
 from warfence.core.errors import InputError
 from warfence.host.lanes import WorkerLane
+from warfence.host.own import own_lane
 from warfence_torch.lanes_cuda import CudaLane
 from warfence_torch.staging import PinnedRing
 from warfence_torch.writes import MakeStaging, WriteStaging
@@ -35,12 +36,13 @@ class CudaTables:
         # Made before the first step: to allocate pinned memory may wait for a device that stands at a gate.
         self._staging = {lane: WriteStaging(LEAST_WORDS, make_staging) for lane in (SCHEDULE, PLAN)}
 
-    def write(self, lane: CudaLane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
+    def write(self, lane: Lane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
+        mine = own_lane(lane, CudaLane, name)
         flat = self._flat.get(name)
         if flat is None:
             raise InputError(f"no table '{name}'; tables: {', '.join(self._flat)}")
-        with lane.current:
-            self._staging_for(3 * len(cells), lane).write(flat, cells, values, lane.stream)
+        with mine.current:
+            self._staging_for(3 * len(cells), mine).write(flat, cells, values, mine.stream)
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
         torch.cuda.synchronize()
@@ -67,15 +69,14 @@ class HostTables:
         self._flat = {n: t.view(-1).numpy() for n, t in self.arrays.items()}
         self._writers: dict[str, set[WorkerLane]] = {n: set() for n in self.arrays}
 
-    def write(
-        self, lane: WorkerLane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]
-    ) -> None:
+    def write(self, lane: Lane, name: str, cells: Int32[np.ndarray, " n"], values: Int32[np.ndarray, " n"]) -> None:
+        mine = own_lane(lane, WorkerLane, name)
         flat = self._flat.get(name)
         if flat is None:
             raise InputError(f"no table '{name}'; tables: {', '.join(self._flat)}")
-        lane.check()
-        self._writers[name].add(lane)
-        lane.submit(lambda: flat.__setitem__(cells, values))
+        mine.check()
+        self._writers[name].add(mine)
+        mine.submit(lambda: flat.__setitem__(cells, values))
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
         for lane in self._writers[name]:

@@ -13,7 +13,7 @@ Prior art: sgl-project/sglang #26380 (whole forward), #28363 (event before repla
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from warfence.core.errors import FenceError
 from warfence.core.modes import FenceMode
@@ -105,8 +105,8 @@ class Lane(Protocol):
         """Later work of this lane runs after the ticket's point. Binds at the call; a bad ticket is refused (law 4)."""
         ...
 
-    def wait_lane(self, other: Lane) -> None:
-        """Later work of this lane runs after all that was enqueued on `other` so far."""
+    def wait_lane(self, other: Self) -> None:
+        """Later work of this lane runs after all that was enqueued so far on `other`, a lane of the same backend."""
         ...
 
     def record(self, launch: int) -> Ticket:

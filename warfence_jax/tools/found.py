@@ -41,5 +41,5 @@ def _trace(program: ForwardProgram, tables: Shapes, state: Shapes, params: Shape
     names = dict(
         zip(traced.arguments, sorted(tables), strict=False)
     )  # the leaves of a dict lie in the order of its keys
-    traced = replace(traced, names=traced.names | names)
+    traced = replace(traced, names={**traced.names, **names})
     return find(operations(traced, traced.equations))

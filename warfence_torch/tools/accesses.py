@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,13 +29,16 @@ QUERIES = {
 }  # fmt: skip
 
 
+Verb = Literal["read", "write"]
+
+
 class Touch(NamedTuple):
     """One access. kind: "read" or "write". storage: address of the storage's first byte, on the device or the host.
 
     begin, end: bytes [begin, end) of the storage. size: bytes of one element.
     """
 
-    kind: str
+    kind: Verb
     storage: int
     begin: int
     end: int
@@ -164,11 +167,11 @@ def key(t: Tensor) -> int:
     return storage.data_ptr() or -storage._cdata
 
 
-def touch(kind: str, t: Tensor) -> list[Touch]:
+def touch(kind: Verb, t: Tensor) -> list[Touch]:
     """The access of one tensor; none where it has no element."""
     if t.numel() == 0:
         return []
     size = t.element_size()
-    first = t.storage_offset()
-    last = first + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
+    first = int(t.storage_offset())
+    last = first + sum(int(n - 1) * int(s) for n, s in zip(t.shape, t.stride(), strict=True))
     return [Touch(kind, key(t), first * size, (last + 1) * size, size)]

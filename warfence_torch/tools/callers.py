@@ -7,7 +7,7 @@ import functools
 import sys
 import threading
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 
 import torch
 
@@ -25,7 +25,7 @@ def caller_lines(up_to: CodeType | None = None, most: int = FRAMES) -> str:
     up_to: the function behind which nobody looks: what called it is of no interest.
     """
     found: list[str] = []
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not up_to and len(found) < most:
         if label := _label(frame.f_code.co_filename):
             found.append(f"{label}:{frame.f_lineno} in {frame.f_code.co_name}")

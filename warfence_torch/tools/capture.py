@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -11,7 +12,7 @@ from warfence.host.quiet import no_collection
 
 
 @contextmanager
-def capturing(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, pool: object = None) -> Iterator[None]:
+def capturing(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, pool: Any = None) -> Iterator[None]:
     """What is enqueued inside goes into the graph. RuntimeError when CUDA refuses something.
 
     Other threads may call CUDA meanwhile (lanes, watchers, another framework): in torch's own default mode a call of theirs

@@ -186,4 +186,5 @@ class CudaTimer(HostClock):
     def _at(self, event: torch.cuda.Event) -> float:
         """Microseconds of an event that is over. Blocks for one that is not."""
         event.synchronize()
-        return self._base_at + 1e3 * self._base.elapsed_time(event)
+        since_ms: float = self._base.elapsed_time(event)
+        return self._base_at + 1e3 * since_ms

@@ -36,7 +36,7 @@ from warfence_jax.tools.cutting.order import Gain, hoist
 from warfence_jax.tools.cutting.part import Part, Values
 from warfence_jax.tools.cutting.plan import plan
 from warfence_jax.tools.cutting.replay import Issued
-from warfence_jax.tools.cutting.trace import Traced
+from warfence_jax.tools.cutting.trace import Traced, shape_and_dtype
 from warfence_jax.tools.cutting.uncut import REFUSED, donation, uncut
 
 ORDERS, BEHIND = ("program", "hoist"), ("last", "each")
@@ -72,7 +72,7 @@ class Cut:
         shared = [v for v in traced.arguments if v in traced.shared]
         self.unread = tuple(traced.names[v] for v in shared if traced.names[v] not in last)
         place = str(self.boundary.after) if self.boundary.after is not None else "the start"
-        self._points = {None: self._point(place, shared)}
+        self._points: dict[str | None, Point] = {None: self._point(place, shared)}
         self._points |= {traced.names[v]: self._point(f"the last read of {traced.names[v]}", [v]) for v in shared}
 
     # -- running it
@@ -162,7 +162,10 @@ class Cut:
 
     def _result(self, known: Values) -> Any:
         """What the function returns, of all that is known."""
-        flat = [jnp.asarray(v.val, v.aval.dtype) if isinstance(v, Literal) else known[v] for v in self._traced.results]
+        flat = [
+            jnp.asarray(v.val, shape_and_dtype(v)[1]) if isinstance(v, Literal) else known[v]
+            for v in self._traced.results
+        ]
         return jax.tree.unflatten(self._traced.result_tree, flat)
 
 

@@ -25,7 +25,7 @@ from warfence_jax.tools.cutting.arguments import traced_with
 from warfence_jax.tools.cutting.operations import operations
 from warfence_jax.tools.cutting.part import described, function
 from warfence_jax.tools.cutting.plan import plan
-from warfence_jax.tools.cutting.trace import Traced
+from warfence_jax.tools.cutting.trace import Traced, shape_and_dtype
 
 
 class Marked:
@@ -55,7 +55,7 @@ class Marked:
             known |= dict(zip(gives, jax.lax.optimization_barrier(list(made.values())), strict=True))
             known |= dict(zip(after.gives, rest(*(known[v] for v in (*after.takes, *after.blanks))), strict=True))
             results = traced.results
-            return [jnp.asarray(r.val, r.aval.dtype) if isinstance(r, Literal) else known[r] for r in results]
+            return [jnp.asarray(r.val, shape_and_dtype(r)[1]) if isinstance(r, Literal) else known[r] for r in results]
 
         self.compiled = Compiler().compile(
             f"{traced.name}/marked", run, [described(v, device) for v in inputs]

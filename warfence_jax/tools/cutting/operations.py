@@ -16,7 +16,7 @@ from jax.extend import source_info_util
 from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
 from warfence.parity.boundary import Access, Operation
-from warfence_jax.tools.cutting.trace import Traced
+from warfence_jax.tools.cutting.trace import Traced, shape_and_dtype
 
 FRAMES = 3  # of the caller's code, in `Operation.where`
 
@@ -66,7 +66,7 @@ def _where(eqn: JaxprEqn) -> str:
 
 
 def _access(traced: Traced, eqn: JaxprEqn, variable: Var) -> Access:
-    shape = variable.aval.shape
+    shape, _ = shape_and_dtype(variable)
     begin, end = 0, prod(shape)
     if eqn.primitive.name == "slice":
         starts, limits = eqn.params["start_indices"], eqn.params["limit_indices"]

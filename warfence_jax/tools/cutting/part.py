@@ -17,7 +17,7 @@ from warfence.core.errors import InputError
 from warfence_jax.compiler import CALLBACK, Compiler, aliased_arguments, token_of
 from warfence_jax.tools.cutting.order import ordered
 from warfence_jax.tools.cutting.plan import Plan
-from warfence_jax.tools.cutting.trace import Traced
+from warfence_jax.tools.cutting.trace import Traced, shape_and_dtype
 
 Values = dict[Var, Any]
 
@@ -35,7 +35,7 @@ class Part:
 
         def run(*given: Array) -> tuple[Array, ...]:
             *taken, order, wait = given
-            results = body(*taken, *(jnp.zeros(v.aval.shape, v.aval.dtype) for v in plan.blanks))
+            results = body(*taken, *(jnp.zeros(*shape_and_dtype(v)) for v in plan.blanks))
             return (*results, token_of(order, wait, touchable(results)))
 
         scalar = ShapeDtypeStruct((), jnp.int32, sharding=SingleDeviceSharding(device))
@@ -89,7 +89,7 @@ class Part:
             other = ", ".join(
                 f"{self._traced.names.get(v, 'a value between the parts')} is {seen.str_short()}, not {v.aval.str_short()}"
                 for v, seen in pairs
-                if (seen.shape, seen.dtype) != (v.aval.shape, v.aval.dtype)
+                if (tuple(seen.shape), seen.dtype) != shape_and_dtype(v)
             )
             raise InputError(
                 f"cut of '{self._traced.name}', {self.label}: {other or error}; call it with what it was cut for, or cut again"
@@ -115,9 +115,8 @@ def aliased(compiled: Compiled, takes: Sequence[Var], equations: Sequence[JaxprE
 
 def described(variable: Var, device: Device) -> ShapeDtypeStruct:
     """A variable as an argument that lies on one device."""
-    aval = variable.aval
-    weak = bool(getattr(aval, "weak_type", False))
-    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=SingleDeviceSharding(device), weak_type=weak)
+    weak = bool(getattr(variable.aval, "weak_type", False))
+    return ShapeDtypeStruct(*shape_and_dtype(variable), sharding=SingleDeviceSharding(device), weak_type=weak)
 
 
 def touchable(results: Sequence[Array]) -> list[Array]:

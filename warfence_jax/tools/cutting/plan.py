@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jax.extend.core import JaxprEqn, Literal, Var
 
 from warfence_jax.tools.cutting.operations import reads
-from warfence_jax.tools.cutting.trace import Atom, Traced
+from warfence_jax.tools.cutting.trace import Atom, Traced, shape_and_dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ def plan(
 
 def fitting(donors: Iterable[Var], gives: Sequence[Var]) -> list[Var]:
     """The donors, in order, that find a value of their shape and type, each its own. JAX pairs them in this way."""
-    free = Counter(_kind(v) for v in gives)
+    free = Counter(shape_and_dtype(v) for v in gives)
     fit = []
     for v in donors:
-        if free[_kind(v)] > 0:
-            free[_kind(v)] -= 1
+        if free[shape_and_dtype(v)] > 0:
+            free[shape_and_dtype(v)] -= 1
             fit.append(v)
     return fit
 
@@ -83,10 +83,6 @@ def _donate(traced: Traced, plans: Sequence[Plan], donated: Collection[Var], spl
         takes = (*p.takes, *(v for v in mine if v not in p.takes))
         done.append(Plan(p.equations, takes, p.gives, p.blanks, tuple(mine)))
     return done
-
-
-def _kind(variable: Var) -> tuple[object, ...]:
-    return tuple(variable.aval.shape), variable.aval.dtype
 
 
 def _unique(atoms: Iterable[Atom]) -> tuple[Var, ...]:

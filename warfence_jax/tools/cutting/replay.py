@@ -53,8 +53,9 @@ class Issued:
                     f"launch {self.launch}: the {part.label} runs on {part.device}, which lane '{self._lane.name}' does not "
                     f"serve; cut for a device of the lane's backend"
                 ) from error
-            for version in self._versions(part) if self._tables is not None else ():
-                self._tables.taken(version, token)
+            if self._tables is not None:
+                for version in self._versions(part):
+                    self._tables.taken(version, token)
             tokens.append(token)
         return tokens
 

@@ -29,6 +29,12 @@ BODY = {
 }  # fmt: skip
 
 
+def shape_and_dtype(atom: Atom) -> tuple[tuple[int, ...], Any]:
+    """Of a value in a jaxpr. It is an array's; the type of `aval` says less."""
+    aval: Any = atom.aval
+    return tuple(aval.shape), aval.dtype
+
+
 @dataclass(frozen=True, slots=True)
 class Traced:
     """A function as equations.

@@ -55,7 +55,11 @@ class HostMemory:
             low, high = byte_bounds(array)
             return self.at(low, high - low)
         address = pointer(array)
-        return self.at(address, array.nbytes) if address is not None and array.device.platform == "cpu" else None
+        return (
+            self.at(address, array.nbytes)
+            if address is not None and {one.platform for one in array.devices()} == {"cpu"}
+            else None
+        )
 
     @contextmanager
     def writable(self, array: np.ndarray) -> Iterator[Span]:

@@ -76,7 +76,7 @@ class HostWatch:
 
     def put(self, array: np.ndarray, name: str, device: jax.Device | None = None) -> Array:
         """`jax.device_put` of a numpy array that is watched from here on. `aliases` says whether it aliases."""
-        placed = jax.device_put(array, device)
+        placed: Array = jax.device_put(array, device)
         self.memory.guard(array, name)
         if not self.aliases(placed):
             span = self.memory.of(array)
@@ -129,7 +129,7 @@ class HostWatch:
                 handle.readers[lane] = done
         outputs = fn(*args)
         for leaf, handle in pairs:
-            if id(leaf) in giving:
+            if isinstance(leaf, Array) and id(leaf) in giving:
                 self._give(leaf, handle, _Call(lane, number, stage, place, done), giving[id(leaf)], outputs)
         for output in jax.tree.leaves(outputs):
             span = memory.get(pointer(output)) if memory else None

@@ -27,15 +27,16 @@ class CudaPlanted(Planted):
         notes: list[str],
     ) -> None:  # fmt: skip
         self._source = CudaEventSource(torch.cuda.Event(external=True))
-        self.graph = torch.cuda.CUDAGraph()
+        self.graph = graph = torch.cuda.CUDAGraph()
+        self._replay = graph.replay
         planter = Planter(boundary, stream, self._source.event)
-        output = _capture(self.graph, Pass(subject, trace, planter.behind), planter, stream, pool)
+        output = _capture(graph, Pass(subject, trace, planter.behind), planter, stream, pool)
         super().__init__(boundary, output, [*notes, *planter.notes])
 
     def replay(self, lane: CudaLane, launch: int) -> None:
         before = lane.recorded(launch) if self.boundary.after is None else None
         with lane.current:
-            self.graph.replay()
+            self._replay()
         self._marker.issued(launch, before or self._source.armed(launch))
 
 

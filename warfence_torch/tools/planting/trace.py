@@ -112,7 +112,7 @@ def _told(traced: Traced) -> str:
 
 class _Operations(TorchDispatchMode):
     def __init__(self, to: Pass) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._pass = to
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from warfence.core.errors import FenceError
+from warfence.host.cuda import driver
 from warfence.races.replay.gates import StandAt, StepGates
-from warfence_torch.gates_cuda import CudaGates, driver
+from warfence_torch.gates_cuda import CudaGates
 
 
 class StreamGates:

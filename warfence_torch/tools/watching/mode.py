@@ -49,7 +49,7 @@ class WatchMode(TorchDispatchMode):
     """One for each thread. Notes what its operations touch of the watched memory, and which of them the host waits for."""
 
     def __init__(self, journal: Journal, memory: Memory, cuda: CudaLanes) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._journal, self._memory, self._cuda = journal, memory, cuda
 
     def __torch_dispatch__(

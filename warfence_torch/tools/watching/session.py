@@ -79,13 +79,13 @@ class Watch:
             raise InputError("this watch has ended; begin another one with watch(...)")
         self._cuda.install(self._patches)
         self._host.install(self._patches)
-        self._mode.__enter__()
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._mode.__exit__(kind, error, trace)
+        self._mode.__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
         try:
             self._host.drain()
         finally:
