@@ -10,12 +10,12 @@ import numpy as np
 from jax import Array, ShapeDtypeStruct
 from jaxtyping import Float32
 
+from warfence.core.abilities import Found
 from warfence.core.backend import FORWARD, ArraySpec, Capabilities
 from warfence.core.errors import InputError
 from warfence.core.gates import HostGates
 from warfence.core.modes import Region
 from warfence.core.program import ForwardProgram, Gated
-from warfence.parity.boundary import Boundary
 from warfence_jax.aliased import AliasedTables
 from warfence_jax.clock import Clock
 from warfence_jax.compiler import Compiler, on
@@ -109,7 +109,7 @@ class JaxBackend:
         self._params = {n: jax.device_put(np.array(a), self.devices.compute) for n, a in params.items()}
         self.state.update({n: zeros(s, self.devices.compute) for n, s in state.items()})
 
-    def find_boundary(self, program: ForwardProgram) -> Boundary:
+    def find_boundary(self, program: ForwardProgram) -> Found:
         """Implements `warfence.core.abilities.FindsBoundary`."""
         if self._tables is None:
             raise InputError("backend jax: make the tables first, then find_boundary() can see who reads them")

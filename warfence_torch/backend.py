@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
+from warfence.core.abilities import Found, Timer
 from warfence.core.backend import FORWARD, SCHEDULE, ArraySpec, Capabilities, Forward
 from warfence.core.batch import Batch
 from warfence.core.errors import InputError
@@ -18,7 +19,6 @@ from warfence.core.modes import check_ticket
 from warfence.core.program import ForwardProgram, Gated
 from warfence.host import cuda
 from warfence.host.lanes import HostWord, WorkerLane
-from warfence.parity.boundary import Boundary
 from warfence_torch.forward_cuda import CudaForward
 from warfence_torch.forward_host import HostForward
 from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, CudaWord, distinct_stream
@@ -123,7 +123,7 @@ class TorchBackend:
         self._state = make_arrays(state, self.device)
         self._settle_device()
 
-    def find_boundary(self, program: ForwardProgram) -> Boundary:
+    def find_boundary(self, program: ForwardProgram) -> Found:
         """Implements `warfence.core.abilities.FindsBoundary`."""
         if self._tables is None:
             raise InputError("backend torch: make the tables first, then find_boundary() can see who reads them")
@@ -148,7 +148,7 @@ class TorchBackend:
             return self._timer.forward(program, lane, fixed, marker_after if marker else None, gated, word)
         return HostForward(program, lane, fixed, marker_after if marker else None, gated, word)
 
-    def time_stages(self) -> HostTimer | CudaTimer:
+    def time_stages(self) -> Timer:
         """Implements `warfence.core.abilities.TimesStages`."""
         self._timer = CudaTimer() if self.device == "cuda" else HostTimer()
         return self._timer

@@ -8,6 +8,7 @@ from __future__ import annotations
 from examples.threads_backend import ThreadsBackend
 from examples.threads_package import on_cpu as on_threads
 from warfence.backend_package import BackendPackage
+from warfence.core.abilities import FindsBoundary, Profiles, TimesBarrier, TimesStages
 from warfence.core.backend import Backend
 from warfence.core.fence import Lane, TicketSource
 from warfence.core.gates import Gates, HostGates
@@ -30,6 +31,18 @@ def backends() -> None:
     b = ThreadsBackend()
     b = WorkerLane("forward")  # type: ignore[assignment]
     b.close()
+
+
+def abilities(torch: TorchBackend, jax: JaxBackend, strict: StrictBackend, threads: ThreadsBackend) -> None:
+    finds: FindsBoundary = torch
+    finds = jax
+    times: TimesStages = torch
+    times = jax
+    times = strict
+    times = threads  # type: ignore[assignment]
+    profiles: Profiles = torch
+    latency: TimesBarrier = torch
+    print(finds, times, profiles, latency)
 
 
 def parts(worker: WorkerLane, event: HostEvent, gates: HostGates, machine: HostMachine) -> tuple[Lane, Gates, Machine]:

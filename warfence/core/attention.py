@@ -102,18 +102,16 @@ class AttentionKind:
     segmented: bool = False
 
 
-_REGISTRY: dict[str, AttentionKind] = {
-    kind.name: kind
-    for kind in (
-        AttentionKind("snapshot", SNAPSHOT, SNAPSHOT),
-        AttentionKind("captured", CAPTURED, CAPTURED),
-        AttentionKind("live", SNAPSHOT, LIVE),
-        AttentionKind("unknown", SNAPSHOT, UNKNOWN),
-        AttentionKind("composite", SNAPSHOT, CAPTURED),
-        AttentionKind("segmented", CAPTURED, CAPTURED, segmented=True),  # the last read is in the first segment
-        AttentionKind("rereading", SNAPSHOT, REREADING, segmented=True),  # each segment that slides reads the map again
-    )
-}
+_BUILT_IN = (
+    AttentionKind("snapshot", SNAPSHOT, SNAPSHOT),
+    AttentionKind("captured", CAPTURED, CAPTURED),
+    AttentionKind("live", SNAPSHOT, LIVE),
+    AttentionKind("unknown", SNAPSHOT, UNKNOWN),
+    AttentionKind("composite", SNAPSHOT, CAPTURED),
+    AttentionKind("segmented", CAPTURED, CAPTURED, segmented=True),  # the last read is in the first segment
+    AttentionKind("rereading", SNAPSHOT, REREADING, segmented=True),  # each segment that slides reads the map again
+)
+_REGISTRY = {kind.name: kind for kind in _BUILT_IN}
 
 
 def register_attention(kind: AttentionKind) -> None:
@@ -124,18 +122,13 @@ def register_attention(kind: AttentionKind) -> None:
 
 
 def attention_names() -> tuple[str, ...]:
-    """All that `make_attention` knows: the built-in ones first, those of installed packages last. Loads none of them."""
+    """All that `make_attention` knows: built-in, registered, and of installed packages, none of which is loaded."""
     return tuple(dict.fromkeys((*_REGISTRY, *(entry.name for entry in entry_points(group=GROUP)))))
 
 
 def make_attention(name: str, sliding_layers: tuple[int, ...]) -> AttentionBackend:
-    """The attention of that kind, of a model whose layers of these indices slide.
-
-    InputError with the known names, or where the package that brings the kind cannot be loaded.
-    """
-    kind = _REGISTRY.get(name) or next(
-        (load_entry(entry, AttentionKind) for entry in entry_points(group=GROUP) if entry.name == name), None
-    )
-    if kind is None:
+    """That kind, of a model whose layers of these indices slide. InputError: no such kind, or its package is broken."""
+    theirs = (load_entry(entry, AttentionKind) for entry in entry_points(group=GROUP) if entry.name == name)
+    if (kind := _REGISTRY.get(name) or next(theirs, None)) is None:
         raise InputError(f"unknown attention backend '{name}'; choose one of: {', '.join(attention_names())}")
     return AttentionBackend(name, kind.full, kind.sliding, sliding_layers, kind.segmented)

@@ -11,11 +11,7 @@ T = TypeVar("T")
 
 
 def load_entry(entry: EntryPoint, kind: type[T]) -> T:
-    """The object behind an entry point: of type `kind`, with the entry's name as its `name`.
-
-    InputError names the package where it cannot be loaded, and says what the entry point must give where it gives
-    something else.
-    """
+    """The object behind an entry point: of type `kind`, and of its name. InputError, with the package, where it is none."""
     package = entry.module.partition(".")[0]
     try:
         found = entry.load()

@@ -126,7 +126,7 @@ class CudaTimer(HostClock):
     """Implements `warfence.core.abilities.Timer`. Device times come from one event whose host time is known."""
 
     def __init__(self) -> None:
-        self.about = {
+        self.about: Mapping[str, str] = {
             "clock": "the device's own clock on lanes, the host's monotonic clock on the host track",
             "slice": "a stage between two events of the captured graph; a wait or table write between two of its stream",
         }
@@ -146,7 +146,7 @@ class CudaTimer(HostClock):
             after = self.now()
             if after - before < best:
                 best, self._base, self._base_at = after - before, event, (before + after) / 2
-        self.about |= {"between the clocks": f"known to {best / 2:.0f} us"}
+        self.about = {**self.about, "between the clocks": f"known to {best / 2:.0f} us"}
         self._taken.clear()
 
     def before(self, lane: CudaLane) -> Stamp:
