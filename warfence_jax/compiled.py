@@ -7,7 +7,7 @@ that does not come before the word's increment would be a read that the fence kn
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jax.stages import Compiled
@@ -147,7 +147,7 @@ class Module:
             ]
             yield one, tuple(dict.fromkeys(inner)) or (one.op_name,)
 
-    def _add(self, current: Computation, made: Mapping[str, str], number: int) -> None:
+    def _add(self, current: Computation, made: re.Match[str], number: int) -> None:
         op, inside, behind = _parts(made["rest"])
         called = tuple(n.strip().lstrip("%") for m in _CALLED.finditer(behind) for n in m["names"].split(","))
         op_name = _OP_NAME.search(behind)

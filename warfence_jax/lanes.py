@@ -152,7 +152,7 @@ class JaxLane:
         else:
             self._worker.submit(work)
 
-    def await_dispatch(self, promise: Promise) -> None:
+    def await_dispatch(self, promise: Promise | WordWait) -> None:
         """Later dispatches of this lane come after the promise's dispatch."""
         if self._worker is not None and not promise.dispatched():
             self._worker.submit(partial(self._stand, promise.dispatched, promise.await_dispatch))

@@ -32,7 +32,7 @@ def choose(tables: str | None, marker: str | None, ticket: str | None, cuda: str
 
     InputError for what there is not, or for what does not go together, with the reason.
     """
-    if jax.config.jax_disable_jit:
+    if jax.config.jax_disable_jit:  # type: ignore[attr-defined]
         raise InputError(
             "backend jax: JAX_DISABLE_JIT is set, so nothing is compiled, cut or donated; unset it, or use --backend torch"
         )

@@ -84,9 +84,9 @@ class Record:
 
     def __init__(self) -> None:
         self._launch: int | None = None
-        self.promises: tuple[Promise, ...] = ()
+        self.promises: tuple[Promise | WordWait, ...] = ()
 
-    def arm(self, launch: int, promises: tuple[Promise, ...]) -> None:
+    def arm(self, launch: int, promises: tuple[Promise | WordWait, ...]) -> None:
         self._launch, self.promises = launch, promises
 
     def recorded_for(self) -> int | None:
