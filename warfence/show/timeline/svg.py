@@ -7,36 +7,19 @@ text. One picture is one SVG element that stands alone or inside a page.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from xml.sax.saxutils import escape
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from warfence.core.errors import InputError
+from warfence.show.templates import templates
 from warfence.show.timeline.labels import width as text_width
 from warfence.show.timeline.model import Timeline
-from warfence.show.timeline.panel import LEFT, RIGHT, Panel, Scale
+from warfence.show.timeline.panel import Panel
+from warfence.show.timeline.shapes import LEFT, RIGHT, Drawn, Scale
 
 WIDTH = 1280
 LEAST = 1e-3  # of a scale, on each side of a boundary
-STYLE = """\
-.wft{--bg:#fff;--fg:#1a1a1a;--soft:#5a5a5a;--line:#8a8a8a;--war:#00684c;--edge:#0b4f7d;background:var(--bg);\
-font:11px system-ui,"DejaVu Sans",sans-serif}
-@media (prefers-color-scheme:dark){.wft{--bg:#14171a;--fg:#ececec;--soft:#b4b4b4;--line:#8a8a8a;--war:#3fd0a4;--edge:#7cc4f2}}
-@media print{.wft{--bg:#fff;--fg:#000;--soft:#333;--line:#666;--war:#00684c;--edge:#0b4f7d}}
-.wft .bg{fill:var(--bg)}.wft text{fill:var(--fg)}.wft .soft{fill:var(--soft)}.wft .h{font-size:14px;font-weight:600}
-.wft .on{fill:#000}.wft .halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}
-.wft .track{stroke:var(--line);stroke-width:.5}.wft .lead{stroke:var(--line);stroke-width:.7}
-.wft .s{stroke:#222;stroke-width:.7}.wft .stage{fill:#56b4e9}.wft .reads{fill:#e69f00}.wft .write{fill:#d55e00}
-.wft .call{fill:#c9c9c9}.wft .wait{fill:#e9e9e9;stroke-dasharray:3 2}
-.wft .edge{stroke:var(--edge);stroke-width:2;stroke-dasharray:7 4;fill:none}.wft .edgename{fill:var(--edge);font-weight:600}
-.wft .war{stroke:var(--war);stroke-width:2;fill:none}.wft .order{stroke:var(--line);stroke-width:1;stroke-dasharray:2 3;fill:none}
-.wft .warhead{fill:var(--war)}.wft .orderhead{fill:var(--line)}
-"""
-PATTERNS = {
-    "reads": '<path d="M-1 7 7-1" stroke="#000" stroke-width="1.6"/>',
-    "write": '<path d="M0 0 6 6M6 0 0 6" stroke="#000" stroke-width="1.1"/>',
-    "wait": '<circle cx="2" cy="2.5" r=".9" fill="#000"/>',
-}
-HEADS = {"war": 5, "order": 6}  # arrows, and how large their heads are
+PATTERNS, LINES = ("reads", "write", "wait"), ("edge", "war", "order")  # kinds with a pattern; kinds that are lines
 LEGEND = (
     ("stage", "stage"), ("reads", "reads shared tables"), ("write", "writes a shared table"),
     ("wait", "wait"), ("call", "host call"), ("edge", "read boundary"), ("war", "fence: record to wait"),
@@ -47,7 +30,7 @@ KEY_HEIGHT, ROW = 50, 22
 
 def svg(timeline: Timeline, width: int = WIDTH) -> str:
     """One timeline from its first to its last time; `Timeline.between` cuts one out."""
-    return _document([Panel(timeline, _whole(timeline, width))], width)
+    return _document([Panel(timeline, _whole(timeline, width), width)], width)
 
 
 def stacked_svg(timelines: Sequence[Timeline], launches: Sequence[int] | None = None, width: int = WIDTH) -> str:
@@ -74,7 +57,7 @@ def stacked_svg(timelines: Sequence[Timeline], launches: Sequence[int] | None = 
         scales = [
             Scale(LEFT + room * share, at, room * min(share / (at - a), (1 - share) / (b - at))) for a, at, b in places
         ]
-    return _document([Panel(t, s) for t, s in zip(timelines, scales, strict=True)], width)
+    return _document([Panel(t, s, width) for t, s in zip(timelines, scales, strict=True)], width)
 
 
 def _first_boundary(timeline: Timeline) -> int:
@@ -100,60 +83,38 @@ def _whole(timeline: Timeline, width: int) -> Scale:
 
 def _document(panels: Sequence[Panel], width: int) -> str:
     """All panels and one key."""
-    drawn: list[str] = []
+    drawn: list[Drawn] = []
     y = 10.0
     for panel in panels:
-        lines, y = panel.draw(y, width)
-        drawn += lines
+        one, y = panel.draw(y)
+        drawn.append(one)
         y += 14
-    height = round(y + KEY_HEIGHT)
     titles = "; ".join(panel.timeline.title for panel in panels)
-    name = f"wft-{zlib.crc32(titles.encode()):x}"
-    said = " ".join(panel.description() for panel in panels)
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="wft" viewBox="0 0 {width} {height}" width="{width}" '
-            f'height="{height}" role="img" aria-labelledby="{name}-t {name}-d">',
-            f'<title id="{name}-t">Timeline. {escape(titles)}</title>',
-            f'<desc id="{name}-d">{escape(said)}</desc>',
-            f"<style>{STYLE}</style>",
-            "<defs>",
-            *(_pattern(kind, drawn_as) for kind, drawn_as in PATTERNS.items()),
-            *(_head(kind, size) for kind, size in HEADS.items()),
-            "</defs>",
-            f'<rect class="bg" width="{width}" height="{height}"/>',
-            *drawn,
-            *_key(y, width),
-            "</svg>\n",
-        ]
-    )
+    picture = templates("warfence.show.timeline").get_template("timeline.svg.j2").render(
+        panels=drawn, key=[*_key(y, width)], width=width, height=round(y + KEY_HEIGHT), titles=titles,
+        name=f"wft-{zlib.crc32(titles.encode()):x}", said=" ".join(panel.description() for panel in panels),
+    )  # fmt: skip
+    return picture + "\n"
 
 
-def _pattern(kind: str, inside: str) -> str:
-    return f'<pattern id="wft-{kind}" width="6" height="6" patternUnits="userSpaceOnUse">{inside}</pattern>'
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A sign of the key and what it means. line: it is one; pattern: it has one."""
+
+    kind: str
+    text: str
+    x: float
+    y: float
+    line: bool
+    pattern: bool
 
 
-def _head(kind: str, size: int) -> str:
-    """The head of an arrow."""
-    box = f'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="{size}" markerHeight="{size}" orient="auto"'
-    return f'<marker id="wft-{kind}" {box}><path class="{kind}head" d="M0 0 8 4 0 8z"/></marker>'
-
-
-def _key(y: float, width: int) -> list[str]:
-    """What the signs mean, in as many rows as it takes."""
-    lines: list[str] = []
+def _key(y: float, width: int) -> Iterator[Sign]:
+    """In as many rows as it takes."""
     x = float(LEFT)
     for kind, text in LEGEND:
         needed = 34 + text_width(text) + 18
         if x + needed > width - RIGHT:
             x, y = float(LEFT), y + ROW
-        if kind in ("edge", "war", "order"):
-            head = f' marker-end="url(#wft-{kind})"' if kind != "edge" else ""
-            lines.append(f'<path class="{kind}" d="M{x:.1f} {y + 7:.1f}h26"{head}/>')
-        else:
-            lines.append(f'<rect class="s {kind}" x="{x:.1f}" y="{y:.1f}" width="26" height="14"/>')
-            if kind in PATTERNS:
-                lines.append(f'<rect x="{x:.1f}" y="{y + 7:.1f}" width="26" height="7" fill="url(#wft-{kind})"/>')
-        lines.append(f'<text x="{x + 32:.1f}" y="{y + 11:.1f}">{text}</text>')
+        yield Sign(kind, text, x, y, kind in LINES, kind in PATTERNS)
         x += needed
-    return lines
