@@ -21,7 +21,8 @@ class Noting:
 
     mailbox = SimpleNamespace(clear=lambda: None)
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, alone: tuple[int, ...] = ()) -> None:
+        self.alone = alone
         self.notes: list[str] = []
         self.request = Request(0, (1,), steps)
         self.steps = self.planned = 0
@@ -40,7 +41,8 @@ class Noting:
         self.planned += 1
         self.notes.append(f"plan {self.planned}")
         row = BatchRow(1, 0, (), (1,), True, 0.0, 1.0, ())
-        return RequestPlan(ForwardMode.DECODE, (row,), (self.request,), (True,))
+        overlap = self.planned not in self.alone
+        return RequestPlan(ForwardMode.DECODE, (row,), (self.request,), (True,), overlap=overlap)
 
     limits = SimpleNamespace(context=99)
 
@@ -83,6 +85,25 @@ def test_overlapped_order() -> None:
         "add", "plan 1", "run 1", "barrier 1", "plan 2", "run 2", "barrier 2", "result 1", "flush", "result 2", "flush",
     ]  # fmt: skip
     assert noting.request.output == [1, 2]
+
+
+def test_a_plan_that_asks_for_no_overlap_is_issued_behind_the_result_before() -> None:
+    """And only that one: its own result is learned behind the next launch again."""
+    noting = Noting(3, alone=(2,))
+    loop = scheduler(noting)
+    loop.overlapped(work(noting))
+    assert noting.notes == [
+        "add", "plan 1", "run 1", "barrier 1", "plan 2", "result 1", "flush", "run 2", "barrier 2",
+        "plan 3", "run 3", "barrier 3", "result 2", "flush", "result 3", "flush",
+    ]  # fmt: skip
+    assert (noting.request.output, loop.timing.not_overlapped) == ([1, 2, 3], 1)
+
+
+def test_the_first_step_has_nothing_to_wait_for() -> None:
+    noting = Noting(1, alone=(1,))
+    loop = scheduler(noting)
+    loop.overlapped(work(noting))
+    assert (noting.request.output, loop.timing.not_overlapped) == ([1], 0)
 
 
 def test_serial_order_has_no_barrier() -> None:

@@ -14,6 +14,10 @@ OURS = (
         "1: every barrier waits for the whole forward. Safe and slow: it hides a policy that releases too early.",
     ),
     Variable(
+        "WARFENCE_FORCE_PREFILL_COARSE",
+        "1: the barrier of a prefill step waits for the whole forward, whatever it published; the others are as they are.",
+    ),
+    Variable(
         "WARFENCE_ENABLE_PREFILL_WAR_READ_DONE",
         "1: an EXTEND launch may publish a ticket as well. Unset: prefill is always fenced coarse.",
     ),

@@ -48,6 +48,10 @@ def _what_happened(report: Mapping[str, Any]) -> list[Fact]:
     ]
     if speculates:
         rows.append(("slots returned", str(happened["slots_returned"]), "of proposals that were not accepted"))
+    if happened["not_overlapped"]:
+        rows.append(
+            ("not overlapped", f"{happened['not_overlapped']} steps", "issued only when the result before was known")
+        )
     seconds = {mode: s for mode, s in report["device_s_by_mode"].items() if s is not None}
     if seconds:
         told = ", ".join(f"{s:.2f} s {mode}" for mode, s in seconds.items())

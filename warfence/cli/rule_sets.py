@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from warfence.core.attention import attention_names, make_attention
 from warfence.core.errors import InputError
 from warfence.core.forwards import FencePlan
-from warfence.core.modes import ForwardMode, WarReadDonePolicy
+from warfence.core.modes import UNLAUNCHED, ForwardMode, WarReadDonePolicy
 from warfence.core.policy import Decision, Query, Rule, decide, is_early
 from warfence.parity.history import PROPOSALS, RULE_SETS, STATES, State
 from warfence.serve.spec import SpecAlgorithm, get, names
@@ -53,6 +53,8 @@ class LaunchCase:
     @property
     def happens(self) -> bool:
         """Whether a step of this algorithm has such a launch."""
+        if self.mode in UNLAUNCHED:
+            return False
         if self.mode is ForwardMode.DRAFT_EXTEND:
             return bool(self.algorithm.draft_extend_after)
         if self.mode is ForwardMode.TARGET_VERIFY:

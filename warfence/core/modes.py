@@ -11,7 +11,7 @@ TICKETS = ("event", "value")  # the kinds of in-graph tickets
 
 
 class ForwardMode(Enum):
-    """What one launch computes."""
+    """What one launch computes. The last three are words for a scheduler of one's own: here nothing launches them."""
 
     DECODE = "decode"
     EXTEND = "extend"
@@ -19,6 +19,12 @@ class ForwardMode(Enum):
     TARGET_VERIFY = "target_verify"
     DRAFT_EXTEND = "draft_extend"
     IDLE = "idle"
+    PREBUILT = "prebuilt"  # requests whose prompts were read elsewhere: tables are filled, and no forward runs
+    SPLIT_PREFILL = "split_prefill"  # a prefill whose layers are spread over several launches
+    DLLM_EXTEND = "dllm_extend"  # a block of a diffusion model, which is denoised again and again
+
+
+UNLAUNCHED = frozenset({ForwardMode.PREBUILT, ForwardMode.SPLIT_PREFILL, ForwardMode.DLLM_EXTEND})
 
 
 class Region(IntEnum):

@@ -93,6 +93,26 @@ RULES: tuple[Rule, ...] = (
         "the speculative algorithm does not say that target verify is the last shared reader of the step",
     ),
     Rule(
+        "prebuilt",
+        lambda q: q.mode is ForwardMode.PREBUILT,
+        NONE,
+        "no forward of its own runs, so there is no read of which a ticket could say that it is over: what fills its rows waits "
+        "for the whole forward lane",
+    ),
+    Rule(
+        "split-prefill",
+        lambda q: q.mode is ForwardMode.SPLIT_PREFILL,
+        NONE,
+        "its layers are spread over several launches, and each may read; only the last could publish, and none knows that it "
+        "is the last",
+    ),
+    Rule(
+        "dllm-extend",
+        lambda q: q.mode is ForwardMode.DLLM_EXTEND,
+        NONE,
+        "a block is denoised until it is done, and each pass reads the tables again; nobody declares where that ends",
+    ),
+    Rule(
         "mode-not-covered",
         lambda q: not (_covered(q) or q.prefill_publishes or q.draft_publishes),
         NONE,

@@ -26,10 +26,14 @@ from warfence.core.runner import Runner
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One planned step: a mode, and what each row of its batch brings."""
+    """One planned step: a mode, and what each row of its batch brings.
+
+    overlap: False where the result of the step before has to be handed over before this one is issued.
+    """
 
     mode: ForwardMode
     rows: tuple[BatchRow, ...]
+    overlap: bool = field(default=True, kw_only=True)
 
 
 P = TypeVar("P", bound=Plan)
@@ -116,30 +120,35 @@ class Launch(Generic[P]):
 class Timing:
     """Host time in seconds. `blocked`: waiting for results or arrivals, so total - blocked is the host's own work.
 
-    device: seconds on the forward lane by mode, as far as the backend can tell.
+    device: seconds on the forward lane by mode, as far as the backend can tell. not_overlapped: steps that were issued only
+    after the result of the step before was handed over, because their plan asked for it.
     """
 
     total: float = 0.0
     blocked: float = 0.0
     steps: Counter[str] = field(default_factory=Counter)
     device: dict[str, float] = field(default_factory=dict)
+    not_overlapped: int = 0
 
 
 class Scheduler:
     """Runs steps until no work is left.
 
     launches: the numbers to give out; unique for as long as the forwards live. promises: of the speculative algorithm, whose
-    phases make a step. idle: while there is nothing to plan and results are awaited, launch a step of padding.
+    phases make a step. idle: while there is nothing to plan and results are awaited, launch a step of padding. coarse: modes
+    whose steps publish nothing, whatever the policy says: their ticket is dropped.
     """
 
     def __init__(
         self, forwards: ForwardSet, runners: Mapping[str, Runner], barrier: WarBarrier, schedule: Lane, forward: Lane, *,
         launches: Iterator[int], promises: Promises = NO_PROMISES, hooks: Hooks = NO_HOOKS, idle: bool = False,
+        coarse: frozenset[ForwardMode] = frozenset(),
     ) -> None:  # fmt: skip
         self.forwards, self.runners, self.barrier = forwards, runners, barrier
         self.schedule, self.forward = schedule, forward
         self.timing = Timing()
         self._launches, self._promises, self._hooks, self._idle = launches, promises, hooks, idle
+        self._coarse = coarse
         self._untimed: Mapping[ForwardMode, Outputs] = {}
 
     def overlapped(self, work: Work[P]) -> None:
@@ -149,6 +158,10 @@ class Scheduler:
         while work.admit() or previous is not None:
             plan = self._plan(work, previous)
             self._hooks.after_plan()
+            if plan is not None and previous is not None and not plan.overlap:
+                self._process(work, previous)  # what it writes stands behind the barrier of its own launch
+                self.timing.not_overlapped += 1
+                previous = None
             current = self._launch(plan) if plan is not None else None
             if current is not None:
                 self._apply_barrier(current)
@@ -202,7 +215,7 @@ class Scheduler:
     def _apply_barrier(self, launch: Launch[P]) -> None:
         """Wait for the last reader of the step. What another runner left is of an earlier phase, and never used."""
         for name, runner in self.runners.items():
-            if name != launch.owner:
+            if name != launch.owner or launch.plan.mode in self._coarse:
                 runner.mailbox.clear()
         self.barrier.apply(launch.number, self.runners[launch.owner].mailbox, self.schedule, self.forward)
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from warfence.serve.spec import Draft
 
 FORCE_COARSE = "WARFENCE_FORCE_COARSE_WAR_BARRIER"
+FORCE_PREFILL_COARSE = "WARFENCE_FORCE_PREFILL_COARSE"
 PREFILL_READ_DONE = "WARFENCE_ENABLE_PREFILL_WAR_READ_DONE"
 
 
@@ -58,6 +59,7 @@ class EngineConfig:
     mixed: bool = False
     idle: bool = False
     trusting: bool = False
+    prefills_overlap: bool = True  # a prefill batch may be issued before the result of one right before it is known
     prefill: bool | None = None  # whether prefill may publish; None: as the environment says
 
     rows: int = 8
@@ -86,8 +88,9 @@ class EngineConfig:
             raise InputError(f"swa_slots {swa_slots}: one request needs window {window} + chunk {self.chunk} = {reach}")
         extend_rows = min(self.extend_rows, self.rows)
         return Limits(
-            context, self.rows + 1, slots + 1, swa_slots + 1, self.chunk, extend_rows, window, block, self.mixed
-        )
+            context, self.rows + 1, slots + 1, swa_slots + 1, self.chunk, extend_rows, window, block, self.mixed,
+            self.prefills_overlap,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,7 @@ class Engine:
         scheduler = Scheduler(
             self.forwards, runners, barrier, schedule, forward, launches=self._launches, promises=self.spec,
             hooks=forced or NO_HOOKS, idle=self.config.idle,
+            coarse=frozenset({ForwardMode.EXTEND}) if os.environ.get(FORCE_PREFILL_COARSE) == "1" else frozenset(),
         )  # fmt: skip
         work = Serving(planner, requests, eos_ids=frozenset(self.model.eos_ids), on_token=on_token)
         (scheduler.serial if serial else scheduler.overlapped)(work)
@@ -225,6 +229,7 @@ class Engine:
                 "rows_recycled": planner.held.rows.recycled,
                 "slots_recycled": planner.held.slots.recycled,
                 "slots_returned": planner.held.counts.returned,
+                "not_overlapped": timing.not_overlapped,
             },
             device_s_by_mode=dict(timing.device),
             latency=Latency.of(requests),

@@ -23,6 +23,7 @@ class Limits:
 
     window: keys that a sliding layer sees (None: no sliding layers). extend_rows: most requests in one EXTEND batch.
     block: tokens of a speculative verify (1: nothing speculates). mixed: decode rows ride along in a prefill batch.
+    prefills_overlap: a prefill batch may be issued before the result of a prefill batch right before it is known.
     """
 
     context: int
@@ -34,6 +35,7 @@ class Limits:
     window: int | None
     block: int = 1
     mixed: bool = False
+    prefills_overlap: bool = True
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warfence.core.backend import Lane, SharedTables
 from warfence.core.batch import BatchRow
@@ -65,6 +65,7 @@ class Planner:
         self.running: list[Request] = []
         self.held = Holdings(limits, tables, schedule, plan_lane)
         self.counts = Counts()
+        self._last: ForwardMode | None = None
 
     def add(self, request: Request) -> None:
         """Queue a request; InputError when it can never be served."""
@@ -95,7 +96,16 @@ class Planner:
             plan = self._make_room()
         self.counts.fallbacks += plan is not None and plan.mode is DECODE and self.limits.block > 1
         self.held.flush(on_plan_lane=plan is not None and plan.mode is VERIFY)
-        return plan
+        return self._overlapping(plan)
+
+    def _overlapping(self, plan: RequestPlan | None) -> RequestPlan | None:
+        """The plan, asking for no overlap where the host has to know a token first, or where a prefill follows a prefill."""
+        before, self._last = self._last, None if plan is None else plan.mode
+        if plan is None:
+            return None
+        in_a_row = not self.limits.prefills_overlap and plan.mode is EXTEND and before is EXTEND
+        needed = any(r.needs_token for r, row in zip(plan.requests, plan.rows, strict=True) if row.from_relay)
+        return replace(plan, overlap=False) if in_a_row or needed else plan
 
     def release(self, request: Request) -> None:
         """Free row and slots of a request that ended, wherever it is; they can be reused in the very next plan."""

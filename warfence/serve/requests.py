@@ -22,6 +22,7 @@ class Request:
     """Host-side state. The device may be one step ahead of `output`: `flying` launches have given it no token yet.
 
     arrival_s: seconds after the start at which the request exists. stop_at_eos: end when an end-of-text token comes.
+    needs_token: the host has to know its last token before its next step is issued, as a grammar does.
     """
 
     id: int
@@ -30,6 +31,7 @@ class Request:
     params: SamplingParams = SamplingParams()
     arrival_s: float = 0.0
     stop_at_eos: bool = True
+    needs_token: bool = False
 
     output: list[int] = field(default_factory=list)
     margins: list[float] = field(default_factory=list)

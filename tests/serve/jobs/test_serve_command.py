@@ -22,7 +22,15 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 Serve = Callable[..., tuple[int, str, str]]
 COUNTS = {"barriers": {"fine", "coarse", "off", "host"}, "policies": {"none", "pre_replay", "in_graph", "post_replay"}}
-HAPPENED = {"retractions", "evictions", "later_chunks", "rows_recycled", "slots_recycled", "slots_returned"}
+HAPPENED = {
+    "retractions",
+    "evictions",
+    "later_chunks",
+    "rows_recycled",
+    "slots_recycled",
+    "slots_returned",
+    "not_overlapped",
+}
 KEYS = {
     "backend", "device", "model", "fence", "attention", "serial", "spec", "requests", "generated_tokens",
     "tokens_sha256", "completed", "steps", "steps_by_mode", "tokens_per_step", "seconds", "tokens_per_s",
