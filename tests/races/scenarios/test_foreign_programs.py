@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from warfence.core.errors import InputError
 from warfence.races.scenarios.explore import explore
 from warfence.races.scenarios.parse import parse
 
@@ -143,3 +144,10 @@ PROGRAMS = (ONE_OPERATION, NAMED_READ, ONE_STEP_TOO_LATE, BLOCKED_HOST, WAIT_IN_
 def test_a_program_of_somebody_else_has_its_verdict(text: str) -> None:
     scenario = parse(text.replace("{header}", HEADER))
     assert explore(scenario).verdict == scenario.expect
+
+
+@pytest.mark.parametrize("before", ["", "forward records e\n"])
+def test_records_are_numbered_from_one(before: str) -> None:
+    body = f"param D = 2\nlanes forward, schedule\nevent e\n{before}schedule awaits e record 1 - D\n"
+    with pytest.raises(InputError, match=r"line \d+: record -1 of event 'e'; records are numbered from 1"):
+        explore(parse(f"scenario early\n{HEADER}expect ok\n\n{body}"))

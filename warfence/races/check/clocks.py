@@ -11,6 +11,7 @@ hypothesis. They share no code, so that one mistake cannot make both wrong.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Sequence
 
 
@@ -47,8 +48,10 @@ class Clocks:
     def __init__(self, lanes: int) -> None:
         self.now = [[0] * lanes for _ in range(lanes)]
         self.edges: list[Edge] = []
-        self._acquired = [[_Acquired() for _ in range(lanes)] for _ in range(lanes)]
-        self._credited = [[0] * lanes for _ in range(lanes)]  # the position that `use` was last asked for
+        self._acquired: list[defaultdict[int, _Acquired]] = [defaultdict(_Acquired) for _ in range(lanes)]
+        self._credited: list[defaultdict[int, int]] = [
+            defaultdict(int) for _ in range(lanes)
+        ]  # what `use` was last asked for
         self._host_version = 0
         self._seen = [0] * lanes
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from warfence.host.quiet import no_collection
 from warfence.races.check.clocks import Edge
 from warfence.races.check.events import HOST, Event
-from warfence.races.check.happens_before import Analysis, Pair, analyse
+from warfence.races.check.happens_before import MOST_NAMED, Analysis, Pair, analyse
 from warfence.races.check.log_file import Log
 
 FindingKind = Literal["race", "never-recorded", "stale-ticket", "wait-cycle", "over-fencing"]
@@ -77,7 +77,16 @@ def check(log: Log) -> Findings:
         if key not in first:
             first[key] = finding()
     findings = tuple(replace(one, count=counts[key], operations=costs[key]) for key, one in first.items())
-    return Findings(findings, len(log.events), tuple(found.lanes), (*log.unseen, *LIMITS))
+    return Findings(findings, len(log.events), tuple(found.lanes), (*log.unseen, *LIMITS, *_unnamed(found)))
+
+
+def _unnamed(found: Analysis) -> tuple[str, ...]:
+    if not found.unnamed:
+        return ()
+    return (
+        f"{found.unnamed} more racing pairs are counted and not named: of one access at most {MOST_NAMED} are. Mend those "
+        f"that are named, then check again.",
+    )
 
 
 def _all(found: Analysis) -> Iterator[tuple[Hashable, int, Callable[[], Finding]]]:

@@ -16,6 +16,8 @@ from warfence.races.check.clocks import Clocks, Edge
 from warfence.races.check.events import HOST, Event
 from warfence.races.check.standing import in_order
 
+MOST_NAMED = 16  # racing pairs of one access that are named; further ones are counted
+MOST_KEPT = 8  # accesses of one cell that race with one another, and are compared with what comes
 LANE, OTHER = Event._fields.index("lane"), Event._fields.index("other")
 
 
@@ -45,6 +47,7 @@ class Analysis:
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
         self.races: list[Pair] = []
+        self.unnamed = 0  # racing pairs beyond `MOST_NAMED`
         self.never_recorded: list[int] = []
         self.stale: list[tuple[int, int]] = []  # (wait, the record that the event held)
         self.standing: list[int] = []  # where each lane stands that can never go on
@@ -146,7 +149,7 @@ def _access(found: Analysis, intervals: list[Interval], access: Access, kind: st
             interval.reads = [access] if alone else [*(one for one in reads if one[0] != lane), access]
         else:
             interval.reads = [] if alone else _loose(found, reads, access, clock, racing)
-            interval.writes = [*before, access]
+            interval.writes = [*before[-MOST_KEPT:], access]
     if racing:
         found.races += racing.values()
 
@@ -166,6 +169,9 @@ def _loose(
                 found.clocks.use(lane, other, position)
         else:
             kept.append(one)
+            if place not in racing and len(racing) >= MOST_NAMED:
+                found.unnamed += 1
+                continue
             racing[place] = Pair(place, access[2], position, clock[other])
     return kept
 

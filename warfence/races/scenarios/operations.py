@@ -201,6 +201,8 @@ class _Unroller:
             self.memories.size[call.new.name] = self.memories.size[call.memory]
             self.memories.kind[call.new.name] = "array"
         number = self._number(call.number) if call.number else 0
+        if call.verb == "awaits" and number < 1 and call.event:
+            raise self._wrong(f"record {number} of event '{call.event.name}'; records are numbered from 1")
         return Op(
             self._thread, call.subject, call.verb, path, call.line, reaches,
             event=self._event(call.event) if call.event else "",
