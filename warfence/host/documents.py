@@ -11,6 +11,7 @@ import msgspec
 from warfence.core.errors import InputError
 
 T = TypeVar("T")
+NO_JSON = (msgspec.DecodeError, UnicodeDecodeError)  # the second of msgspec before 0.23
 LONGEST = 60  # characters of a wrong value that are shown
 _WORDS = {
     "int": "an integer", "float": "a number", "str": "a text", "bool": "true or false", "array": "a list",
@@ -36,10 +37,10 @@ def decoded(raw: bytes, kind: type[T], what: str, remedy: str, name: str) -> T:
     """The same of bytes. Fields that the type does not have are passed over: a later version may write more."""
     try:
         return msgspec.json.decode(raw, type=kind)
-    except msgspec.DecodeError as wrong:
+    except NO_JSON as wrong:
         try:
             found = msgspec.json.decode(raw)
-        except msgspec.DecodeError as cause:  # only now: a wrong type may stand before what is no JSON
+        except NO_JSON as cause:  # only now: a wrong type may stand before what is no JSON
             said = str(cause).removeprefix("JSON is malformed: ")
             raise InputError(f"{name} is no JSON ({said}); {remedy}") from cause
         raise InputError(f"{name} is no {what}: {refusal(str(wrong), found)}; {remedy}") from wrong

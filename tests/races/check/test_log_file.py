@@ -129,5 +129,12 @@ def test_a_wrong_line_is_refused_with_its_number(path: Path, line: str, said: st
     assert f"{path}, {said}" in refusal(path)
 
 
+def test_a_line_that_is_no_text_is_refused_with_its_number(path: Path) -> None:
+    lines = path.read_bytes().split(b"\n")
+    lines[2] = b'["read", "\xff"]'
+    path.write_bytes(b"\n".join(lines))
+    assert f"{path}, line 3: not JSON" in refusal(path)
+
+
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert "none cannot be read (No such file or directory); give a log" in refusal(tmp_path / "none")

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from warfence.core.errors import InputError
+from warfence.host.documents import NO_JSON
 from warfence.host.quiet import no_collection
 from warfence.races.check.events import ACCESSES, HOST, KINDS, WAITS, Event
 
@@ -129,7 +130,7 @@ def read_log(path: Path) -> Log:
             events += _events(path, start + 1, lines[start : min(start + CHUNK, len(lines) - 1)])
     try:
         count = _FOOTER.decode(lines[-1]).events
-    except msgspec.DecodeError as error:
+    except NO_JSON as error:
         raise InputError(
             f"{path}, line {len(lines)}: cut off, the last line does not count the events; {_AGAIN}"
         ) from error
@@ -141,7 +142,7 @@ def read_log(path: Path) -> Log:
 def _header(path: Path, line: bytes) -> Header:
     try:
         header = msgspec.json.decode(line, type=Header)
-    except msgspec.DecodeError as wrong:
+    except NO_JSON as wrong:
         raise InputError(
             f"{path}, line 1: not the header of a {FORMAT} ({wrong}); give a file that warfence recorded"
         ) from wrong
@@ -159,7 +160,7 @@ def _events(path: Path, first: int, lines: list[bytes]) -> list[Event]:
     """The events of these lines, all at once; one by one only to find the line that is wrong. first: number of the first."""
     try:
         events = _EVENTS.decode_lines(b"\n".join(lines))
-    except msgspec.DecodeError:
+    except NO_JSON:
         events = []
     for line, event in enumerate(events, first):
         if wrong := _wrong(event):
@@ -174,7 +175,7 @@ def _malformed(line: bytes) -> str:
     """Why a line is no event at all. Empty when it is one."""
     try:
         found = msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+    except NO_JSON as error:
         return f"not JSON ({error}); {_AGAIN}"
     if not isinstance(found, list) or not 2 <= len(found) <= len(FIELDS):
         return f"not an event; an event is a list of: {', '.join(FIELDS)}"

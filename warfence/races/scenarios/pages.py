@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
+from jinja2 import Environment, StrictUndefined
+
 from warfence.core.errors import InputError
 from warfence.races.scenarios.forms import DECLARATIONS, FORMS
 from warfence.races.scenarios.groups import groups
@@ -13,8 +15,6 @@ from warfence.races.scenarios.library import catalogue
 
 def pages() -> dict[str, str]:
     """File name -> text: a page for each group, and `README.md`, which lists them."""
-    from jinja2 import Environment, StrictUndefined
-
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False
     )
