@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ class Boundary:
     reads: tuple[Operation, ...]
     unseen: tuple[Operation, ...]
     operations: int
+    last: tuple[Operation, ...] = ()
 
     @property
     def policy(self) -> WarReadDonePolicy:
@@ -51,22 +52,22 @@ class Boundary:
         said += [f"{op}: cannot be seen ({op.unseen}); the marker stands behind it" for op in self.unseen]
         if self.after is None:
             return [*said, "no shared array is read: the ticket is published before the replay (pre_replay)"]
+        if len(self.last) > 1:
+            ends = " and ".join(f"{op.kind} {op.position}" for op in self.last)
+            return [*said, f"the reads end on {len(self.last)} branches: the marker stands behind {ends}"]
         return [
             *said,
-            f"the reads end after operation {self.after.position} of {self.operations}: the marker stands there",
+            f"the reads end after {self.after.kind} {self.after.position} of {self.operations}: the marker stands there",
         ]
 
     def document(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
-
-        def one(op: Operation) -> dict[str, Any]:
-            return op._asdict() | {"reads": [str(a) for a in op.reads], "writes": [str(a) for a in op.writes]}
-
         return {
             "policy": self.policy.value,
-            "after": one(self.after) if self.after is not None else None,
-            "reads": [one(op) for op in self.reads],
-            "unseen": [one(op) for op in self.unseen],
+            "after": self.after.document() if self.after is not None else None,
+            "reads": [op.document() for op in self.reads],
+            "unseen": [op.document() for op in self.unseen],
+            "last": [op.position for op in self.last],
             "operations": self.operations,
         }
 
@@ -76,20 +77,32 @@ def find(operations: Iterable[Operation]) -> Boundary:
 
     InputError when an operation writes a shared array: the scheduler owns them.
     """
-    count, after = 0, None
+    count, last = 0, None
     reads: list[Operation] = []
     unseen: list[Operation] = []
     for op in operations:
         count += 1
-        if op.writes:
-            raise InputError(
-                f"{op} writes {', '.join(map(str, op.writes))}, which is shared: only the scheduler writes shared arrays; "
-                f"write to a private copy, or leave the array out of the shared ones"
-            )
+        refuse_write(op)
         if op.reads:
             reads.append(op)
         if op.unseen:
             unseen.append(op)
         if op.reads or op.unseen:
-            after = op
-    return Boundary(after, tuple(reads), tuple(unseen), count)
+            last = op
+    return ends([last] if last is not None else [], reads, unseen, count)
+
+
+def ends(
+    last: Sequence[Operation], reads: Iterable[Operation], unseen: Iterable[Operation], operations: int
+) -> Boundary:
+    """A boundary behind these last readers, which are in order."""
+    return Boundary(last[-1] if last else None, tuple(reads), tuple(unseen), operations, tuple(last))
+
+
+def refuse_write(op: Operation) -> None:
+    """InputError when this operation writes a shared array."""
+    if op.writes:
+        raise InputError(
+            f"{op} writes {', '.join(map(str, op.writes))}, which is shared: only the scheduler writes shared arrays; "
+            f"write to a private copy, or leave the array out of the shared ones"
+        )
