@@ -8,6 +8,9 @@ from importlib import import_module
 from typing import Any
 
 LAZY = {
+    "measure_graph": "warfence_torch.tools.graphs",
+    "plant_graph": "warfence_torch.tools.graphs",
+    "read_graph": "warfence_torch.tools.graphs",
     "plant": "warfence_torch.tools.planting",
     "stage": "warfence_torch.tools.planting",
     "watch": "warfence_torch.tools.watching",

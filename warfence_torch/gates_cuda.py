@@ -32,9 +32,14 @@ class CudaGates:
 
     def capture(self, position: str, stream: torch.cuda.Stream) -> None:
         """Put the gate on a stream, inside a capture or not: tell the host, then wait for the word."""
-        base, i = self._words.data_ptr(), self._at[position]
-        write_value(stream.cuda_stream, base + 4 * (len(self.positions) + i), 1)
-        wait_value(stream.cuda_stream, base + 4 * i, 1)
+        reached, gate = self.addresses(position)
+        write_value(stream.cuda_stream, reached, 1)
+        wait_value(stream.cuda_stream, gate, 1)
+
+    def addresses(self, position: str) -> tuple[int, int]:
+        """Of the word that says that the gate was reached, and of the one that is waited for: at least 1 is open."""
+        base, i = self._words.data_ptr(), self._index(position)
+        return base + 4 * (len(self.positions) + i), base + 4 * i
 
     def close(self, position: str) -> None:
         i = self._index(position)

@@ -154,6 +154,8 @@ def no_interval(t: Tensor) -> str:
     """Why a tensor is not an interval of one storage; '' where it is."""
     if type(t) not in PLAIN:
         return f"a tensor of type {type(t).__name__}, which keeps its memory to itself"
+    if t.is_nested:
+        return "a nested tensor, whose parts lie anywhere in its memory"
     if t.layout is not torch.strided:
         return f"a tensor of layout {t.layout}"
     if t.device.type == "meta":

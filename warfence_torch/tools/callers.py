@@ -15,7 +15,11 @@ import warfence.host.lanes
 
 FRAMES = 3
 _HERE = Path(__file__).parent
-_INSIDE = (str(Path(torch.__file__).parent), str(_HERE / "planting"), str(_HERE / "watching"), "<frozen")
+_INSIDE = (
+    str(Path(torch.__file__).parent),
+    *(str(_HERE / room) for room in ("planting", "watching", "graphs")),
+    "<frozen",
+)
 _PLUMBING = (warfence.host.lanes.__file__, contextlib.__file__, threading.__file__, functools.__file__)
 
 
@@ -31,6 +35,17 @@ def caller_lines(up_to: CodeType | None = None, most: int = FRAMES) -> str:
             found.append(f"{label}:{frame.f_lineno} in {frame.f_code.co_name}")
         frame = frame.f_back
     return " < ".join(found)
+
+
+def raised_at(error: BaseException, most: int = FRAMES) -> str:
+    """Where an error came from, as `caller_lines` says it."""
+    found = []
+    trace = error.__traceback__
+    while trace is not None:
+        if label := _label(trace.tb_frame.f_code.co_filename):
+            found.append(f"{label}:{trace.tb_lineno} in {trace.tb_frame.f_code.co_name}")
+        trace = trace.tb_next
+    return " < ".join(found[::-1][:most])
 
 
 @functools.cache

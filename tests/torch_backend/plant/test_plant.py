@@ -57,7 +57,7 @@ def test_the_boundary_is_the_last_read_however_it_is_disguised(table: Tensor) ->
     planted = plant(fn, {"table": table}, args=(X,))
     assert (last_read(planted), planted.boundary.stage, planted.boundary.operations) == ("aten.add.out", "layer", 6)
     assert planted.boundary.policy is WarReadDonePolicy.IN_GRAPH
-    first, second, decided, limits = planted.report()
+    first, second, decided, checked, limits = planted.report()
     here = "test_plant.py:"
     assert first.startswith("operation 0 (aten.index.Tensor) of stage 'page_table' at ")
     assert first.endswith("reads table[0:24]")
@@ -65,6 +65,7 @@ def test_the_boundary_is_the_last_read_however_it_is_disguised(table: Tensor) ->
     assert here in first
     assert here in second
     assert decided == "the reads end after operation 4 of 6: the marker stands there"
+    assert checked == "checked: overwriting the tables behind the marker changes no result"
     assert limits.startswith("not seen: ")
 
 
@@ -173,7 +174,7 @@ def test_composites_that_inference_mode_does_not_take_apart_are_refused_too(tabl
 @pytest.mark.parametrize(
     ("shared", "said"),
     [
-        (lambda t: [], "plant.. got no shared tensor"),
+        (lambda t: [], "no shared tensor is given"),
         (lambda t: {"a": t, "b": t[3:]}, "shared tensors 'a' and 'b' overlap in memory by 24 bytes"),
         (lambda t: [3], r"shared 'shared\[0\]' is of type int"),
         (lambda t: [t.to_sparse()], r"shared 'shared\[0\]' is a tensor of layout torch.sparse_coo"),
@@ -221,7 +222,7 @@ def test_the_same_operation_on_another_slice_is_a_difference(table: Tensor) -> N
 def test_a_replay_that_departs_from_the_trace_fails_its_launch_and_hangs_nobody(
     table: Tensor, lane: WorkerLane
 ) -> None:
-    rounds = iter((1, 1, 2))
+    rounds = iter((1, 1, 1, 2))
     planted = plant(lambda: [table + 1 for _ in range(next(rounds))], [table])
     planted.replay(lane, 1)
     planted.ticket(1).source.synchronize()

@@ -1,102 +1,114 @@
-"""A planted function as one CUDA graph, with an external event node where the shared reads end.
+"""A function as one CUDA graph, captured as the user runs it; who reads last is told by the graph's nodes.
 
-Reads on side streams: the last read of each stream is followed by an event of the capture (an edge, no node), and a small
-stream of its own waits for them all and records the marker. Recorded on the capturing stream instead, the marker would
-need these edges there, and they would delay what the function does next.
+No mode is on while it is captured, so compiled code stays compiled. The marker is put into the graph afterwards, behind the
+last readers of every branch, where nothing waits for it. A second capture, thrown away, names the nodes' lines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from warfence.core.errors import InputError
 from warfence.parity.boundary import Boundary
-from warfence_torch.lanes_cuda import CudaEventSource, CudaLane
+from warfence.parity.boundary.find import refuse_write
+from warfence.parity.graph import Reading, measure, read
+from warfence.parity.graph.reading import bounded
+from warfence_torch.tools.accesses import tensors
+from warfence_torch.tools.callers import raised_at
 from warfence_torch.tools.capture import capturing
-from warfence_torch.tools.planting.planted import Planted
-from warfence_torch.tools.planting.trace import Pass, Subject, Traced
+from warfence_torch.tools.graphs.copies import made_event, put_record
+from warfence_torch.tools.graphs.driver import raw_graph
+from warfence_torch.tools.graphs.measure import Overwriting, later
+from warfence_torch.tools.graphs.nodes import PAGEABLE, Listed, list_nodes
+from warfence_torch.tools.graphs.planted import GraphPlanted
+from warfence_torch.tools.graphs.tables import tables_of
+from warfence_torch.tools.planting.check_host import CHECKED
+from warfence_torch.tools.planting.naming import name_nodes
+from warfence_torch.tools.planting.planted import refuse_hidden, refuse_view
+from warfence_torch.tools.planting.trace import Subject
+
+WARM_UP_RUNS = 2
 
 
-class CudaPlanted(Planted):
-    """`Planted` on a stream. `output` lies in the graph's memory pool."""
+def plant_cuda(
+    subject: Subject, shared: Mapping[str, Tensor], stream: torch.cuda.Stream, pool: object, notes: list[str]
+) -> GraphPlanted:
+    """Warm up, capture, read the graph, check what was read, and put the marker in."""
+    by_name, tables = tables_of(shared)
+    _warm_up(subject, by_name, stream)
+    graph = torch.cuda.CUDAGraph(keep_graph=True)
+    output = _capture(graph, subject, stream, pool)
+    refuse_view(output, subject.shared)
+    refuse_hidden(output)
+    listed = list_nodes(raw_graph(graph))
+    found = read(listed.nodes, tables)
+    operations, named = name_nodes(subject, listed.nodes, found.nodes, stream)
+    found = Reading(operations, found.order, bounded(operations, found.order))
+    for op in operations:
+        refuse_write(op)
+        if op.name == PAGEABLE:
+            raise InputError(f"{op} would be done again by each replay while the host goes on; use pinned memory")
+    boundary, checked = _check(listed, found, by_name, output)
+    event = made_event(stream)
+    stream.synchronize()
+    if boundary.last:
+        put_record(listed.raw, [listed.handles[op.position] for op in boundary.last], event)
+    graph.instantiate()
+    return GraphPlanted(boundary, output, [*notes, *named, *checked], event, lambda _: graph.replay(), (graph,))
 
-    def __init__(
-        self, subject: Subject, boundary: Boundary, trace: list[Traced], stream: torch.cuda.Stream, pool: object,
-        notes: list[str],
-    ) -> None:  # fmt: skip
-        self._source = CudaEventSource(torch.cuda.Event(external=True))
-        self.graph = graph = torch.cuda.CUDAGraph()
-        self._replay = graph.replay
-        planter = Planter(boundary, stream, self._source.event)
-        output = _capture(graph, Pass(subject, trace, planter.behind), planter, stream, pool)
-        super().__init__(boundary, output, [*notes, *planter.notes])
 
-    def replay(self, lane: CudaLane, launch: int) -> None:
-        before = lane.recorded(launch) if self.boundary.after is None else None
-        with lane.current:
-            self._replay()
-        self._marker.issued(launch, before or self._source.armed(launch))
-
-
-class Planter:
-    """Records the marker while the function is captured: behind the last shared read of every stream."""
-
-    def __init__(self, boundary: Boundary, stream: torch.cuda.Stream, marker: torch.cuda.Event) -> None:
-        self.notes: list[str] = []
-        self._stream, self._marker = stream, marker
-        self._after = boundary.after.position if boundary.after is not None else None
-        self._reading = {op.position for op in (*boundary.reads, *boundary.unseen)}
-        self._ends: dict[int, torch.cuda.Event] = {}  # by stream, behind its last read so far
-        self._joined: torch.cuda.Stream | None = None
-
-    def behind(self, position: int) -> None:
-        """Called right behind each operation, with the operation's stream as the current one."""
-        if not torch.cuda.is_current_stream_capturing():
+def _warm_up(subject: Subject, shared: Mapping[str, Tensor], stream: torch.cuda.Stream) -> None:
+    """Run it as a server does before it captures: what is compiled or allocated once is done with then."""
+    before = {name: t.detach().clone() for name, t in shared.items()}
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream), subject.guard():
+        for _ in range(WARM_UP_RUNS):
+            refuse_view(subject.fn(), subject.shared)
+    stream.synchronize()
+    for name, t in shared.items():
+        if not torch.equal(t.detach(), before[name]):
             raise InputError(
-                f"operation {position} ran on a stream that the capture does not know, so no replay does it again; "
-                f"let that stream wait for the capturing one first: side.wait_stream(torch.cuda.current_stream())"
+                f"the function writes '{name}', which is shared: only the scheduler writes shared tables; let it write to a "
+                f"private copy, or leave the table out of the shared ones"
             )
-        if position not in self._reading:
-            return
-        current = torch.cuda.current_stream()
-        end = self._ends[current.cuda_stream] = torch.cuda.Event()
-        end.record(current)
-        if position == self._after:
-            self._plant()
-
-    def join(self) -> None:
-        """Called at the end of the capture: no stream may be left outside."""
-        if self._joined is not None:
-            self._stream.wait_stream(self._joined)
-
-    def _plant(self) -> None:
-        if set(self._ends) == {self._stream.cuda_stream}:
-            self._marker.record(self._stream)
-            return
-        self._joined = torch.cuda.Stream()
-        for end in self._ends.values():
-            self._joined.wait_event(end)
-        self._marker.record(self._joined)
-        self.notes.append(f"the reads end on {len(self._ends)} streams; the marker stands behind all of them")
 
 
-def _capture(graph: torch.cuda.CUDAGraph, run: Pass, planter: Planter, stream: torch.cuda.Stream, pool: object) -> Any:
-    """What the function returned while it was captured. InputError with the last operation when CUDA refuses."""
-    refused: InputError | None = None
+def _capture(graph: torch.cuda.CUDAGraph, subject: Subject, stream: torch.cuda.Stream, pool: object) -> Any:
+    """What the function returned while it was captured. InputError with the line when CUDA refuses."""
+    refused: Exception | None = None
     output: Any = None
     try:
-        with capturing(graph, stream, pool):
+        with subject.guard(), capturing(graph, stream, pool):
             try:
-                output = run.run()
-                planter.join()
-            except InputError as error:
-                refused = error
+                output = subject.fn()
+            except Exception as error:
+                refused = error  # says more than whatever ending a broken capture raises
     except RuntimeError as error:
-        if refused is None:
-            raise InputError(f"the function cannot be captured; CUDA refused {run.where()}: {error}") from error
-    finally:
-        if refused is not None:  # says more than whatever ending a broken capture raises
-            raise refused
+        refused = refused or error
+    if isinstance(refused, InputError):
+        raise refused
+    if refused is not None:
+        where = raised_at(refused)
+        said = str(refused).splitlines()[0] if str(refused) else type(refused).__name__
+        raise InputError(
+            f"the function cannot be captured; refused{f' at {where}' if where else ''}: {said}"
+        ) from refused
     return output
+
+
+def _check(listed: Listed, found: Reading, tables: Mapping[str, Tensor], output: Any) -> tuple[Boundary, list[str]]:
+    """The boundary, later where overwriting behind it changes a result; and what to say about it."""
+    last = [op.position for op in found.boundary.last]
+    try:
+        with Overwriting(listed, found, tables, list(tensors(tree_leaves(output))), (), None) as overwriting:
+            if not overwriting.changed(found.order.closed(last)):
+                return found.boundary, [CHECKED]
+            measured = measure(found.order, overwriting, last)
+    except InputError as error:
+        return found.boundary, [f"not checked by overwriting: {error}"]
+    return bounded(found.nodes, found.order, measured.last), later(found, measured)

@@ -1,4 +1,4 @@
-"""plant(): trace a function twice, find where its shared reads end, and capture it with the marker there."""
+"""plant(): find where a function's shared reads end, and capture it with the marker there."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from warfence.core.errors import InputError
-from warfence.parity.boundary import find
 from warfence_torch.tools.accesses import Declared, tensors
-from warfence_torch.tools.planting.host import HostPlanted
+from warfence_torch.tools.planting.host import plant_host
 from warfence_torch.tools.planting.planted import Planted
-from warfence_torch.tools.planting.shared import SharedTensors
-from warfence_torch.tools.planting.trace import Pass, Subject, Traced
+from warfence_torch.tools.planting.shared import SharedTensors, named
+from warfence_torch.tools.planting.trace import Subject
 
 
 def plant(
@@ -34,17 +33,25 @@ def plant(
 
     shared: the tensors that the scheduler writes, in a list or by name. device: "cpu" or "cuda"; left out, "cuda" when an
     argument or shared tensor lies there. stream, pool: of the capture (CUDA). declared: what operations of other libraries
-    access, by "library::operation"; those not declared count as readers.
+    access, by "library::operation"; those not declared count as readers where a trace decides (on the CPU).
 
-    The function runs here twice, and on CUDA once more to be captured: what it accumulates, it accumulates then too. No
+    On CUDA the function is captured as it runs, compiled code as compiled code, and the graph's nodes say who reads, whoever
+    launched them; a trace only names their lines. On the CPU it is traced as it was written. Both check what they found: the
+    tables are overwritten behind the marker with other values out of the same table, and no result may change. Where one
+    does, the marker stands behind the reader that this shows (CUDA), or at the end (CPU), and the report says so.
+
+    The function runs here two to five times, under `torch.no_grad()`: what it accumulates, it accumulates then too. No
     other lane may use its tensors meanwhile.
 
-    Raises InputError, with the operation and the code's lines, for a function that writes a shared tensor, returns a view
-    of one, does not do the same in both passes, or cannot be captured; and for shared tensors that overlap.
+    Raises InputError, with the operation or node and the code's lines, for a function that writes a shared tensor, returns a
+    view of one or what holds tensors out of sight, does not do the same twice or in a lane's thread, or cannot be captured;
+    and for shared tensors that overlap.
     """
-    shared = dict(shared) if isinstance(shared, Mapping) else list(shared)
-    found = SharedTensors(shared)
-    given = [*tensors(tree_leaves([args, dict(kwargs or {}), shared]))]
+    if not callable(fn):
+        raise InputError(f"plant() got a {type(fn).__name__} to capture; give a function: plant(step, shared=[table])")
+    by_name = named(shared)
+    found = SharedTensors(by_name)
+    given = [*tensors(tree_leaves([args, dict(kwargs or {}), by_name]))]
     device = device or ("cuda" if any(t.is_cuda for t in given) else "cpu")
     if device not in ("cpu", "cuda"):
         raise InputError(f"plant() got device '{device}'; choose one of: cpu, cuda")
@@ -55,41 +62,8 @@ def plant(
     guard = torch.inference_mode if any(t.is_inference() for t in given) else torch.no_grad
     subject = Subject(partial(fn, *args, **(kwargs or {})), found, declared or {}, device, guard)
     if device == "cpu":
-        trace, output = _trace_twice(subject)
-        return HostPlanted(subject, find(t.operation for t in trace), trace, output, _notes(subject, trace))
+        return plant_host(subject, by_name)
 
-    from warfence_torch.tools.planting.cuda import CudaPlanted
+    from warfence_torch.tools.planting.cuda import plant_cuda
 
-    stream = stream or torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        trace, _ = _trace_twice(subject)
-    stream.synchronize()
-    return CudaPlanted(subject, find(t.operation for t in trace), trace, stream, pool, _notes(subject, trace))
-
-
-def _trace_twice(subject: Subject) -> tuple[list[Traced], Any]:
-    """What the function does, and what it returned the second time."""
-    first = Pass(subject)
-    output = first.run()
-    find(t.operation for t in first.seen)  # refuses writes, before anything runs again
-    for i, t in enumerate(tensors(tree_leaves(output))):
-        if on := subject.shared.of(t):
-            raise InputError(
-                f"result {i} of the function is a view of {on[0]}, which is shared: it would change under the reader's "
-                f"hands; return a copy (clone())"
-            )
-    return first.seen, Pass(subject, first.seen).run()
-
-
-def _notes(subject: Subject, trace: list[Traced]) -> list[str]:
-    """What the user declared, and whether it came up."""
-    names = {t.operation.name for t in trace}
-
-    def seen(name: str) -> bool:
-        return any(n.startswith(name.replace("::", ".") + ".") for n in names)
-
-    return [
-        f"declared by the user: {name} reads {d.reads}, writes {d.writes}" + ("" if seen(name) else " (never came up)")
-        for name, d in subject.declared.items()
-    ]
+    return plant_cuda(subject, by_name, stream or torch.cuda.Stream(), pool, [])

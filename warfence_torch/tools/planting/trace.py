@@ -5,8 +5,7 @@ stands at a position, and a position means something only while the sequence is 
 
 Prior art: torch.cuda._sanitizer looks at tensors by pointer, outside of replays. Not seen here, and so said in the report:
 launches of other threads, and kernels launched without torch from a pointer that was taken before the function began. An
-operation is taken to run on the stream that is current. A compiled function is traced, and captured, as it was written:
-torch runs no compiled code under a dispatch mode (seen with 2.13).
+operation is taken to run on the stream that is current. A compiled function is traced as it was written.
 """
 
 from __future__ import annotations
@@ -15,21 +14,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from warfence.core.errors import InputError
 from warfence.parity.boundary import Operation
-from warfence_torch.tools.accesses import Declared, accesses, tensors
+from warfence_torch.tools.accesses import Declared, Touch, accesses, key, no_interval, tensors
 from warfence_torch.tools.callers import caller_lines
+from warfence_torch.tools.compiled import as_written
+from warfence_torch.tools.planting.pointers import TAKES_VALUES, hearing
 from warfence_torch.tools.planting.shared import SharedTensors
 from warfence_torch.tools.planting.stages import current_stage
 from warfence_torch.tools.planting.unsafe import why_unsafe, why_waiting
 
 END = "the end of the function"
-TAKES_POINTER = {"data_ptr", "untyped_storage", "storage", "_typed_storage", "__dlpack__"}
-TAKES_VALUES = {"tolist", "numpy", "__array__"}
+
+
+class Escapes(InputError):
+    """Something runs while the function is captured, but no replay does it again."""
 
 
 class Traced(NamedTuple):
@@ -58,19 +61,22 @@ class Subject:
 
 @dataclass(slots=True)
 class Pass:
-    """Runs a subject once. expected: the first pass, if this is a later one. behind: called right behind each operation."""
+    """Runs a subject once. expected: the first pass, if this is a later one. ahead, behind: called around each operation."""
 
     subject: Subject
     expected: list[Traced] | None = None
     behind: Callable[[int], None] = lambda position: None
+    ahead: Callable[[], None] = lambda: None
     seen: list[Traced] = field(default_factory=list)
     pointers: list[str] = field(default_factory=list)  # where pointers of shared tensors were taken
     at: tuple[str, Operation | None] = ("at", None)  # "in" an operation or "behind" it
     inside: bool = False  # an operation is running; what it does with pointers is its own matter
+    made: set[int] = field(default_factory=set)  # storages that came to be in this pass
+    state: dict[int, Tensor] = field(default_factory=dict)  # all others that it writes, as bytes
 
     def run(self) -> Any:
         """What the function returns. InputError when it cannot be captured, or does not do what it did before."""
-        with self.subject.guard(), _Pointers(self), _Operations(self):
+        with self.subject.guard(), as_written(), hearing(self._taken), _Operations(self):
             out = self.subject.fn()
         if self.pointers:
             position, where = len(self.seen), " and ".join(dict.fromkeys(self.pointers))
@@ -80,6 +86,16 @@ class Pass:
             missing = self.expected[len(self.seen)].operation
             raise InputError(f"{UNSTEADY}: this pass ends before {missing}, which the first one had; {REMEDY}")
         return out
+
+    def _taken(self, name: str, t: Tensor) -> None:
+        """Somebody takes the address or the values of a tensor, which is nothing that torch dispatches."""
+        if self.inside:
+            return
+        where = caller_lines(Pass.run.__code__)
+        if name in TAKES_VALUES:
+            raise InputError(f"{name}() at {where} cannot be captured: the host reads values; keep them on the device")
+        if on := self.subject.shared.of(t):
+            self.pointers.append(f"{name}() of {on[0]} was taken at {where}")
 
     def where(self) -> str:
         """How far it is: in an operation, behind one, or at the start."""
@@ -111,6 +127,8 @@ def _told(traced: Traced) -> str:
 
 
 class _Operations(TorchDispatchMode):
+    supports_higher_order_operators = True  # cond and the like are one operation, which cannot be seen
+
     def __init__(self, to: Pass) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._pass = to
@@ -121,10 +139,12 @@ class _Operations(TorchDispatchMode):
         op = Operation(len(to.seen), str(func), current_stage(), caller_lines(Pass.run.__code__))
         if why := why_unsafe(func, args, kwargs):
             raise InputError(f"{op} cannot be captured: {why}")
+        to.ahead()
         to.inside, to.at = True, ("in", op)
         try:
             out = func(*args, **kwargs)
             touched, unseen = accesses(func, args, kwargs, out, subject.declared)
+            _remember(to, touched, [*tensors(list(args)), *tensors(list(kwargs.values()))], list(tensors(out)))
         finally:
             to.inside = False
         reads, writes = (subject.shared.cells(touched, kind) for kind in ("read", "write"))
@@ -137,28 +157,19 @@ class _Operations(TorchDispatchMode):
         return out
 
 
+def _remember(to: Pass, touched: list[Touch], given: list[Tensor], results: list[Tensor]) -> None:
+    """Which memory from before the pass an operation writes: the function's state."""
+    written = {t.storage for t in touched if t.kind == "write"}
+    if not written:
+        return
+    known = {key(t): t for t in given if not no_interval(t)}
+    to.made |= {key(t) for t in results if not no_interval(t)} - set(known)
+    for storage in written & set(known) - to.made - set(to.state):
+        whole = known[storage].untyped_storage()
+        to.state[storage] = torch.empty(0, dtype=torch.uint8, device=whole.device).set_(whole)
+
+
 def _check_on_device(op: Operation, of: list[Tensor]) -> None:
     """Refuse a read that runs while capturing, but that no replay does again."""
     if op.reads and all(t.device.type == "cpu" for t in of):
-        raise InputError(f"{op} reads a shared tensor on the host, where no graph replays it; copy it to the device")
-
-
-class _Pointers(TorchFunctionMode):
-    """Sees who takes the address or the values of a tensor, which is nothing that torch dispatches."""
-
-    def __init__(self, to: Pass) -> None:
-        super().__init__()
-        self._pass = to
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
-        if not self._pass.inside and args and isinstance(args[0], Tensor):
-            if name in TAKES_VALUES:
-                where = caller_lines(Pass.run.__code__)
-                raise InputError(
-                    f"{name}() at {where} cannot be captured: the host reads values; keep them on the device"
-                )
-            if name in TAKES_POINTER and (on := self._pass.subject.shared.of(args[0])):
-                where = caller_lines(Pass.run.__code__)
-                self._pass.pointers.append(f"{name}() of {on[0]} was taken at {where}")
-        return func(*args, **(kwargs or {}))
+        raise Escapes(f"{op} reads a shared tensor on the host, where no graph replays it; copy it to the device")
