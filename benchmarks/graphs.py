@@ -21,7 +21,7 @@ from torch import Tensor
 
 from tests.torch_backend.graphs.proof import captured, proved
 from tests.torch_backend.graphs.real import NAMES, paged_step, static_step
-from tests.torch_backend.graphs.test_graphs_cuda import Step, aot_rows, cupy_rows, flex_rows, numba_rows
+from tests.torch_backend.graphs.test_graphs_cuda import Step, cupy_rows, flex_rows, numba_rows, standalone_rows
 from warfence.core.backend import FORWARD
 from warfence_torch import measure_graph, plant, plant_graph, read_graph, watch
 from warfence_torch.backend import TorchBackend
@@ -68,7 +68,7 @@ def programs() -> Iterator[tuple[str, Callable[[], Program]]]:
             f"Triton paged attention and cuBLAS, {'compiled' if compiled else 'eager'}",
             lambda s=step: (s, s.shared, ()),
         )
-    for make in (cupy_rows, numba_rows, aot_rows, flex_rows):
+    for make in (cupy_rows, numba_rows, standalone_rows, flex_rows):
         step = Step()
         yield make.__name__.replace("_rows", " kernel"), lambda s=step, m=make: (m(s.table, s.kv), s.shared, ())
     yield "two streams", side_streams

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ def capturing(graph: torch.cuda.CUDAGraph, stream: torch.cuda.Stream, pool: Any 
     """
     with (
         no_collection(),
+        warnings.catch_warnings(action="ignore", category=UserWarning),  # that a graph is empty: we look ourselves
         torch.cuda.stream(stream),
         torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"),
     ):

@@ -198,15 +198,17 @@ def test_what_cannot_be_captured_is_refused_with_the_line(rig: Rig) -> None:
 def test_a_copy_of_pageable_memory_is_refused(rig: Rig) -> None:
     pageable = torch.ones(4)
     refused(
-        rig, lambda: rig.table[0] + pageable.to("cuda", non_blocking=True), "pageable host memory.* use pinned memory"
+        rig,
+        lambda: rig.table[0] + pageable.to("cuda", non_blocking=True),
+        "pageable host memory.* use pinned|cannot be captured",
     )
 
 
 def test_a_function_that_writes_the_table_is_refused(rig: Rig) -> None:
     with pytest.raises(InputError, match="writes 'table', which is shared"):
-        plant(lambda: rig.table.add_(1), {"table": rig.table})
+        plant(lambda: [rig.table.add_(1), None][1], {"table": rig.table})
     rig.table.fill_(OLD)
-    refused(rig, lambda: rig.table.fill_(OLD), "writes table.*which is shared")
+    refused(rig, lambda: [rig.table.fill_(OLD), None][1], r"writes table\[0:8\], which is shared")
 
 
 def test_a_stream_that_does_not_belong_to_the_capture_is_refused(rig: Rig) -> None:
