@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from warfence.core.errors import InputError
-from warfence_torch.gates_cuda import driver
+from warfence.host.cuda import driver
 from warfence_torch.tools.graphs.driver import asked
 from warfence_torch.tools.graphs.nodes import Listed
 

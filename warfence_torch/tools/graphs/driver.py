@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from warfence.core.errors import InputError
-from warfence_torch.gates_cuda import driver
+from warfence.host.cuda import driver
 
 GRAPH = "torch.cuda.CUDAGraph(keep_graph=True)"
 

@@ -137,8 +137,9 @@ class Overwriting:
         self.launches += 1
         copy = Copy(self._listed)
         try:
-            for name, table in self._tables.items() if seam is not None else ():
-                copy.put_copy(seam, self._wrong[name], table)
+            if seam is not None:
+                for name, table in self._tables.items():
+                    copy.put_copy(seam, self._wrong[name], table)
             copy.instantiate()
             self._restore()
             copy.launch(self._stream)

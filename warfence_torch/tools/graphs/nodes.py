@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from warfence.host.cuda import driver
 from warfence.parity.graph import Node, Span
 from warfence.parity.graph.nodes import COPY, HOST, KERNEL, SET, words_of
-from warfence_torch.gates_cuda import driver
 from warfence_torch.tools.graphs.driver import asked
 
 KINDS = {
@@ -182,9 +182,10 @@ def _child(node: Node, handle: Any, depth: int) -> Node:
 def _conditional(node: Node, handle: Any, depth: int) -> Node:
     """Drivers before CUDA 13.2 do not tell the bodies of a conditional node."""
     cu = driver()
-    status, params = cu.cuGraphNodeGetParams(handle) if hasattr(cu, "cuGraphNodeGetParams") else (1, None)
-    bodies = params.conditional.phGraph_out if not int(status) else None
+    said: tuple[Any, ...] = cu.cuGraphNodeGetParams(handle) if hasattr(cu, "cuGraphNodeGetParams") else (1,)
+    bodies = said[1].conditional.phGraph_out if not int(said[0]) else None
     if not bodies:
         return node._replace(unknown="a conditional whose bodies this driver does not list")
-    inside = [one for body in bodies[: int(params.conditional.size)] for one in list_nodes(body, depth + 1).nodes]
+    count = int(said[1].conditional.size)
+    inside = [one for body in bodies[:count] for one in list_nodes(body, depth + 1).nodes]
     return node._replace(inside=tuple(inside))

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from warfence.core.errors import InputError
+from warfence.host.cuda import driver
 from warfence.parity.boundary import Operation
 from warfence.parity.boundary.find import refuse_write
 from warfence.parity.graph import Node
-from warfence_torch.gates_cuda import driver
 from warfence_torch.tools.capture import capturing
 from warfence_torch.tools.compiled import as_written
 from warfence_torch.tools.graphs.driver import asked, raw_graph
