@@ -59,7 +59,7 @@ class LaunchCase:
             return bool(self.algorithm.draft_extend_after)
         if self.mode is ForwardMode.TARGET_VERIFY:
             return self.algorithm.speculative
-        return self.mode is not ForwardMode.MIXED or not self.algorithm.speculative
+        return True
 
     def unsound(self, policy: WarReadDonePolicy) -> bool:
         """Whether a ticket of that policy would be taken while shared reads go on."""

@@ -45,6 +45,8 @@ MODES = (
     ModeCase("decode+dflash", ForwardMode.DECODE, later_chunk=True, spec="dflash", narrow=True),
     ModeCase("extend+switch+dflash", ForwardMode.EXTEND, prefill_enabled=True, spec="dflash", narrow=True),
     ModeCase("mixed", ForwardMode.MIXED, prefill_enabled=True, later_chunk=True, narrow=True),
+    ModeCase("mixed+dflash", ForwardMode.MIXED, prefill_enabled=True, later_chunk=True, spec="dflash", narrow=True),
+    ModeCase("mixed+ngram", ForwardMode.MIXED, prefill_enabled=True, later_chunk=True, spec="ngram", narrow=True),
     ModeCase("idle", ForwardMode.IDLE, narrow=True),
 )
 

@@ -124,6 +124,8 @@ def layout(cell: Cell) -> BatchLayout:
         return BatchLayout(cell.batch, 1, BLOCK if speculates else 1)
     if cell.mode.mode in (ForwardMode.TARGET_VERIFY, ForwardMode.DRAFT_EXTEND):
         return BatchLayout(cell.batch, BLOCK, 2 * BLOCK)
+    if cell.mode.mode is ForwardMode.MIXED and speculates:
+        return BatchLayout(cell.batch, CHUNK, CHUNK + BLOCK)
     return BatchLayout(cell.batch, CHUNK)
 
 

@@ -71,8 +71,6 @@ class EngineConfig:
 
     def limits(self, model: ModelConfig, block: int = 1) -> Limits:
         """Resolve the sizes against a model; InputError where they do not fit. block: tokens of a speculative verify."""
-        if self.mixed and block > 1:
-            raise InputError("mixed batches and speculation: a step has one mode; choose one of the two")
         context = self.context or min(model.context, 512)
         if not 0 < context <= model.context:
             raise InputError(f"context {context}: the model allows 1 to {model.context}")
@@ -156,7 +154,9 @@ class Engine:
         made = [(ForwardMode.DECODE, BatchLayout(b, 1, block)) for b in rows]
         made += [(ForwardMode.EXTEND, BatchLayout(b, self.limits.chunk)) for b in buckets(self.limits.extend_rows)]
         if self.config.mixed:
-            made += [(ForwardMode.MIXED, BatchLayout(b, self.limits.chunk)) for b in rows]
+            chunk = self.limits.chunk  # a decoding row may stand up to a block further than the host knows
+            draws = chunk + block if block > 1 else 1
+            made += [(ForwardMode.MIXED, BatchLayout(b, chunk, draws)) for b in rows]
         if self.config.idle:
             made.append((ForwardMode.IDLE, BatchLayout(1, 1)))
         if block > 1:

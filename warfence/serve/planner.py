@@ -150,13 +150,14 @@ class Planner:
         return self._assemble(MIXED if riders else EXTEND, [*picked, *riders])
 
     def _riders(self) -> list[Pick]:
-        """Decoding requests that ride along in a prefill batch, as far as there are slots."""
+        """Decoding requests that ride along in a prefill batch, one token each, as far as there are slots."""
         riders: list[Pick] = []
         for request in [r for r in self.running if r.phase is Phase.DECODE]:
             self.held.evict(request)
-            if self.held.room_for(1):
+            reach = request.cached + request.slack + 1
+            if self.held.room_for(self.held.missing(request, reach)):
                 riders.append(Pick(request, request.cached, 1, decodes=True))
-                self.held.hold(request, request.cached + 1)
+                self.held.hold(request, reach)
         return riders
 
     def _plan_verify(self) -> RequestPlan | None:
@@ -220,7 +221,7 @@ class Planner:
         if request.params.temperature == 0:
             return ()
         first = p.prefix + (1 if p.decodes else p.new)
-        count = p.new + (self.limits.block - 1 if mode in (VERIFY, DECODE) else 0) if p.decodes else 1
+        count = p.new + (self.limits.block - 1 if mode in (VERIFY, DECODE, MIXED) else 0) if p.decodes else 1
         return tuple(uniform(request.params.seed, request.id, first + i) for i in range(count))
 
     # -- ends

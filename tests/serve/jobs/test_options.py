@@ -41,10 +41,6 @@ from warfence.serve.jobs.options import ServeOptions
         ),
         ({"draft": Path("d")}, r"--draft is of speculation, and --spec is 'none'; add --spec, or drop --draft"),
         ({"block": 4}, r"--block is of speculation, and --spec is 'none'; add --spec, or drop --block"),
-        (
-            {"spec": "ngram", "mixed": True},
-            r"--mixed lets .* and --spec ngram decodes by a verify.*drop one of the two",
-        ),
         ({"speed": 2.0}, r"--speed scales the arrivals of a trace; add --trace FILE.csv"),
         ({"speed": 0.0, "trace": Path("t.csv")}, r"--speed is 0.0; give a positive number"),
         ({"speed": float("nan"), "trace": Path("t.csv")}, r"--speed is nan; give a positive number"),

@@ -108,6 +108,14 @@ def test_mixed_and_idle_batches(serve: Serve, plain: dict[str, Any], option: str
     assert found["tokens_sha256"] == plain["tokens_sha256"]
 
 
+@pytest.mark.parametrize("spec", ["ngram", "dflash", "eagle"])
+def test_mixed_batches_between_verifies(serve: Serve, plain: dict[str, Any], spec: str) -> None:
+    found = serve(spec, "--mixed", "--rows", 6)
+    assert found["steps_by_mode"]["mixed"] > 0
+    assert found["steps_by_mode"]["target_verify"] > 0
+    assert found["tokens_sha256"] == plain["tokens_sha256"]
+
+
 def test_idle_batches_between_verifies(serve: Serve, plain: dict[str, Any]) -> None:
     found = serve("eagle", "--idle")
     assert found["steps_by_mode"]["idle"] > 0
@@ -156,7 +164,6 @@ def test_bad_input_is_one_line_and_two(
             command("none", "--draft", "d"),
             "--draft is of speculation, and --spec is 'none'; add --spec, or drop --draft",
         ),
-        (command("eagle", "--mixed"), "--mixed lets a prefill batch decode as well"),
         (command("dflash", "--block", 5), "--block is 5; this draft fills blocks of 4"),
         (command("ngram", "--slots", 10), "tokens + 12 new tokens"),
     ):

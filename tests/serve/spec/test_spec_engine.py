@@ -9,7 +9,6 @@ import pytest
 
 from tests.parity.suite.paged import random_draft
 from warfence.core.batch import BatchLayout
-from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode
 from warfence.parity.small import SmallModel
 from warfence.parity.strict.backend import StrictBackend
@@ -59,6 +58,8 @@ def test_given_sizes_stay_as_they_are(small: SmallModel) -> None:
     assert (limits.slots, limits.swa_slots) == (51, 46)
 
 
-def test_mixed_batches_and_speculation_are_refused(small: SmallModel) -> None:
-    with pytest.raises(InputError, match="mixed batches and speculation: a step has one mode; choose one of the two"):
-        Engine(EngineConfig(mixed=True), small.config, small.weights, StrictBackend(), NGRAM)
+def test_a_mixed_batch_brings_draws_for_a_row_that_stands_a_block_further(small: SmallModel) -> None:
+    made = Engine(
+        EngineConfig(mixed=True, rows=2, chunk=5, context=32), small.config, small.weights, StrictBackend(), NGRAM
+    )
+    assert {layout.draws for mode, layout, _ in made.wanted() if mode is ForwardMode.MIXED} == {5 + made.limits.block}

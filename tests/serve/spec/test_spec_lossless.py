@@ -75,6 +75,26 @@ def test_with_every_kind_of_attention(small: SmallModel, spec: str, kind: str) -
     assert summary.barriers["fine"] >= owned, "eagle's draft publishes, whatever the sliding layers do"
 
 
+@pytest.mark.parametrize("sampled", [False, True], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("kind", ["captured", "live", "rereading"])
+@pytest.mark.parametrize("spec", SPECS)
+def test_decoding_rows_ride_along_in_prefill_batches(small: SmallModel, spec: str, kind: str, sampled: bool) -> None:
+    """A rider's verify may be in flight: where it stands, and with which draw it goes on, is known on the device alone."""
+    with engine(small, spec, sampled, attention=kind, mixed=True, rows=4, extend_rows=1, slots=150) as made:
+        for how in ({"fence": FenceMode.FINE}, {"fence": FenceMode.COARSE}, {"serial": True}):
+            summary = served(made, small, **how)
+            assert summary.steps_by_mode["mixed"] > 2
+            assert summary.steps_by_mode["target_verify"] > 0
+        assert writes_before_earlier_reads(made.backend.log) == []
+
+
+def test_a_mixed_step_of_eagle_ends_in_its_drafts_launch_and_is_fine(small: SmallModel) -> None:
+    with engine(small, "eagle", mixed=True, rows=4, extend_rows=1, slots=400) as made:
+        summary = served(made, small)
+    assert summary.steps_by_mode["mixed"] > 2
+    assert summary.barriers["fine"] == summary.steps
+
+
 ROOM = {"slots": 400, "swa_slots": 200}
 OTHERS = [
     *((spec, {"backend": {"adversary": "raw"}}) for spec in SPECS), *((spec, ROOM) for spec in SPECS),

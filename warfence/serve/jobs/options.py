@@ -96,11 +96,6 @@ class ServeOptions:
         for name, value in (("--draft", self.draft), ("--block", self.block)):
             if value is not None and not speculative:
                 raise InputError(f"{name} is of speculation, and --spec is '{self.spec}'; add --spec, or drop {name}")
-        if self.mixed and speculative:
-            raise InputError(
-                f"--mixed lets a prefill batch decode as well, and --spec {self.spec} decodes by a verify, a step of its own;"
-                " drop one of the two"
-            )
 
     def sampling(self) -> SamplingParams:
         """How every request chooses its tokens."""

@@ -56,7 +56,7 @@ class Eagle:
         return ()
 
     def after_choice(self, mode: ForwardMode) -> tuple[Stage, ...]:
-        if mode not in (ForwardMode.TARGET_VERIFY, ForwardMode.EXTEND):
+        if mode not in (ForwardMode.TARGET_VERIFY, ForwardMode.EXTEND, ForwardMode.MIXED):
             return ()  # a fallback round has no draft extend, so nobody would take it
         verified = mode is ForwardMode.TARGET_VERIFY
         lens = "accept_lens" if verified else "extend_lens"

@@ -55,7 +55,7 @@ class Ngram:
     def tail(self, mode: ForwardMode) -> tuple[Stage, ...]:
         from warfence.core.program import page_table
 
-        if mode not in (ForwardMode.TARGET_VERIFY, ForwardMode.EXTEND):
+        if mode not in (ForwardMode.TARGET_VERIFY, ForwardMode.EXTEND, ForwardMode.MIXED):
             return ()  # a fallback round must read nothing behind its boundary
         lookup = Stage(
             "ngram_lookup", Region.TAIL, "ngram_lookup", takes=("page_table", "req_pool_indices"), gives=("proposals",),

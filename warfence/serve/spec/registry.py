@@ -27,7 +27,7 @@ DFLASH = SpecAlgorithm(
 EAGLE = SpecAlgorithm(
     "eagle",
     supports_draft_extend_read_done=True,
-    draft_extend_after=frozenset({ForwardMode.TARGET_VERIFY, ForwardMode.EXTEND}),
+    draft_extend_after=frozenset({ForwardMode.TARGET_VERIFY, ForwardMode.EXTEND, ForwardMode.MIXED}),
     make=eagle,
     needs_draft=True,
 )
