@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from warfence.serve.model.rope import plain
+
 from .run_op import normal
 
 D, HEADS, KV_HEADS, SIZE, FFN, THETA, EPS = 8, 4, 2, 4, 12, 100.0, 1e-5
-SIZES = {"heads": HEADS, "kv_heads": KV_HEADS, "head_dim": SIZE, "theta": THETA, "eps": EPS}
+SIZES = {"heads": HEADS, "kv_heads": KV_HEADS, "head_dim": SIZE, "rope": plain(SIZE, THETA), "eps": EPS}
 
 Weights = Mapping[str, np.ndarray]
 KV = tuple[np.ndarray, np.ndarray]  # key and value [kv_heads, size] of one token

@@ -9,6 +9,7 @@ from warfence.core.errors import InputError, WarfenceError
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.reference import ReferenceModel
+from warfence.serve.model.rope import plain
 from warfence.serve.model.weights import random_weights
 from warfence.serve.sampling import SamplingParams, choose
 from warfence_jax.kernels import KERNELS
@@ -16,7 +17,7 @@ from warfence_jax.kernels import KERNELS
 from .run_op import i32, normal, run
 
 CONFIG = ModelConfig("one", 41, 16, 1, 4, 2, 4, 24, (False,), 4, 16, 10000.0, 1e-5, (1,), None)
-SIZES = {"heads": 4, "kv_heads": 2, "head_dim": 4, "theta": 10000.0, "eps": 1e-5}
+SIZES = {"heads": 4, "kv_heads": 2, "head_dim": 4, "rope": plain(4, 10000.0), "eps": 1e-5}
 
 
 def test_stage_inputs_takes_the_first_token_from_the_relay_where_asked() -> None:

@@ -20,6 +20,7 @@ from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.parity.small import small_model
 from warfence.serve.fixture import Fixture
 from warfence.serve.model.program import build, sliding_layers
+from warfence.serve.model.rope import plain
 from warfence_torch.backend import TorchBackend
 from warfence_torch.kernels import KERNELS
 
@@ -27,7 +28,7 @@ B, Q, C, W, D, V, K = 3, 4, 12, 5, 16, 17, 3
 ROWS, SLOTS, SWA_SLOTS, DRAWS, KEPT = 5, 61, 31, 7, 6
 HEADS, KV_HEADS, SIZE, FFN, LAYERS = 4, 2, 4, 24, 2
 NORM = {"eps": 1e-5}
-SHAPE = {"heads": HEADS, "kv_heads": KV_HEADS, "head_dim": SIZE, "theta": 10000.0, **NORM}
+SHAPE = {"heads": HEADS, "kv_heads": KV_HEADS, "head_dim": SIZE, "rope": plain(SIZE, 10000.0), **NORM}
 LAYER = {
     "attn_norm": (D,), "wq": (D, HEADS * SIZE), "wk": (D, KV_HEADS * SIZE), "wv": (D, KV_HEADS * SIZE),
     "wo": (HEADS * SIZE, D), "mlp_norm": (D,), "w_gate": (D, FFN), "w_up": (D, FFN), "w_down": (FFN, D),

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from warfence.serve.model import ASSETS, ModelConfig, load_model
+from warfence.serve.model.files import file_sha256
 from warfence.serve.model.safetensors_file import F32Array, read_safetensors
-from warfence.serve.model.weights import LAYER_WEIGHTS, file_sha256
+from warfence.serve.model.weights import LAYER_WEIGHTS
 
 CARD = Path(__file__).parent / "card.md"
 SUMMED = ("config.json", "model.safetensors")

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from warfence.serve.model import ASSETS
+from warfence.serve.model.files import file_sha256
 from warfence.serve.model.safetensors_file import read_safetensors
-from warfence.serve.model.weights import file_sha256
 
 WEIGHTS = ASSETS / "model.safetensors"
 

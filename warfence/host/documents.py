@@ -46,6 +46,11 @@ def decoded(raw: bytes, kind: type[T], what: str, remedy: str, name: str) -> T:
         raise InputError(f"{name} is no {what}: {refusal(str(wrong), found)}; {remedy}") from wrong
 
 
+def read_object(path: Path, remedy: str) -> dict[str, Any]:
+    """A JSON object of somebody else, whose fields are looked at one by one. InputError, which ends in the remedy."""
+    return read_document(path, dict[str, Any], "JSON object", remedy)
+
+
 def plain(document: Any) -> Any:
     """The document as dicts, lists, texts and numbers, in the order of its fields."""
     return msgspec.to_builtins(document, str_keys=True)

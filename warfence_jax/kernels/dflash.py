@@ -7,7 +7,7 @@ from jax import Array
 from jaxtyping import Float32, Int32
 
 from warfence_jax.kernels.layers import beside_pool, context_of
-from warfence_jax.kernels.shared import IN_BOUNDS, Attrs, Env, Kernel, rms_norm, rope, rotate
+from warfence_jax.kernels.shared import IN_BOUNDS, Attrs, Env, Kernel, rms_norm, rotate, turn
 
 
 def draft_tap(env: Env, attrs: Attrs) -> dict[str, Array]:
@@ -20,11 +20,11 @@ def draft_context(env: Env, attrs: Attrs) -> dict[str, Array]:
     """Write the features of the new tokens into the pool of every draft layer, as its keys and values."""
     out: Int32[Array, "b q"] = env["out_cache_loc"]
     context = rms_norm(env["features"], env["dflash.context_norm"], attrs["eps"])
-    turn = rope(env["positions"], attrs["head_dim"], attrs["theta"])
+    angles = turn(env["positions"], attrs["rope"])
     shape = (*out.shape, attrs["kv_heads"], attrs["head_dim"])
     pools = {}
     for j, pool in enumerate(attrs["pools"]):
-        key = rotate((context @ env[f"dflash.layer.{j}.wk"]).reshape(shape), *turn)
+        key = rotate((context @ env[f"dflash.layer.{j}.wk"]).reshape(shape), *angles)
         value = (context @ env[f"dflash.layer.{j}.wv"]).reshape(shape)
         pools[pool] = env[pool].at[:, out].set(jnp.stack([key, value]), mode=IN_BOUNDS)
     return pools

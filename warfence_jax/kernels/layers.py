@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32, Int32
 
-from warfence_jax.kernels.shared import IN_BOUNDS, Attrs, Env, rms_norm, rope, rotate
+from warfence_jax.kernels.shared import IN_BOUNDS, Attrs, Env, linear, rms_norm, rotate, turn
 
 
 def project(
@@ -20,11 +20,11 @@ def project(
     w, size = attrs["weights"], attrs["head_dim"]
     x = rms_norm(hidden, env[f"{w}.attn_norm"], attrs["eps"])
     b, q, _ = x.shape
-    turn = rope(positions, size, attrs["theta"])
-    query = rotate((x @ env[f"{w}.wq"]).reshape(b, q, attrs["heads"], size), *turn)
-    key = rotate((x @ env[f"{w}.wk"]).reshape(b, q, attrs["kv_heads"], size), *turn)
-    value = (x @ env[f"{w}.wv"]).reshape(b, q, attrs["kv_heads"], size)
-    return query, jnp.stack([key, value])
+    query, key, value = (linear(env, x, f"{w}.w{n}", f"{w}.b{n}").reshape(b, q, -1, size) for n in "qkv")
+    if f"{w}.q_norm" in env:
+        query, key = rms_norm(query, env[f"{w}.q_norm"], attrs["eps"]), rms_norm(key, env[f"{w}.k_norm"], attrs["eps"])
+    angles = turn(positions, attrs["rope"])
+    return rotate(query, *angles), jnp.stack([rotate(key, *angles), value])
 
 
 def finish(
@@ -39,10 +39,10 @@ def finish(
     scores = jnp.einsum("bqhgd,bkhd->bhgqk", grouped, kv[0]) * size**-0.5
     weight = jax.nn.softmax(jnp.where(seen[:, None, None], scores, -jnp.inf), axis=-1)
     mixed = jnp.einsum("bhgqk,bkhd->bqhgd", weight, kv[1]).reshape(b, q, heads * size)
-    hidden = hidden + mixed @ env[f"{w}.wo"]
+    hidden = hidden + linear(env, mixed, f"{w}.wo", f"{w}.bo")
     x = rms_norm(hidden, env[f"{w}.mlp_norm"], attrs["eps"])
-    inner = jax.nn.silu(x @ env[f"{w}.w_gate"]) * (x @ env[f"{w}.w_up"])
-    return hidden + inner @ env[f"{w}.w_down"]
+    gate, up = (linear(env, x, f"{w}.w_{name}", f"{w}.b_{name}") for name in ("gate", "up"))
+    return hidden + linear(env, jax.nn.silu(gate) * up, f"{w}.w_down", f"{w}.b_down")
 
 
 def context_of(

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float32, Int32
 
+from warfence.serve.model.rope import Rope
+
 Env = Mapping[str, Array]
 Attrs = Mapping[str, Any]
 Kernel = Callable[[Env, Attrs], dict[str, Array]]
@@ -22,16 +24,21 @@ def rms_norm(x: Float32[Array, "*n d"], weight: Float32[Array, " d"], eps: float
     return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + eps) * weight
 
 
-def rope(positions: Int32[Array, "b q"], size: int, theta: float) -> tuple[Array, Array]:
+def linear(env: Env, x: Float32[Array, "*n d"], weight: str, bias: str) -> Float32[Array, "*n e"]:
+    """x @ weight, and the bias where the layer has that one."""
+    y = x @ env[weight]
+    return y + env[bias] if bias in env else y
+
+
+def turn(positions: Int32[Array, "b q"], rope: Rope) -> tuple[Array, Array]:
     """Cosine and sine [b, q, 1, size], the two halves alike."""
-    exponent = jnp.arange(0, size, 2, dtype=jnp.float32) / size
-    angle = positions[:, :, None, None] * (1.0 / jnp.float32(theta) ** exponent)
+    angle = positions[:, :, None, None] * jnp.asarray(rope.frequencies, jnp.float32)
     angle = jnp.concatenate([angle, angle], axis=-1)
-    return jnp.cos(angle), jnp.sin(angle)
+    return jnp.cos(angle) * rope.scale, jnp.sin(angle) * rope.scale
 
 
 def rotate(x: Float32[Array, "b q heads h"], cos: Array, sin: Array) -> Float32[Array, "b q heads h"]:
-    """Turn queries or keys by what `rope` gives."""
+    """Turn queries or keys by what `turn` gives."""
     first, second = jnp.split(x, 2, axis=-1)
     return x * cos + jnp.concatenate([-second, first], axis=-1) * sin
 

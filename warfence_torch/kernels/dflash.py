@@ -16,12 +16,12 @@ from warfence_torch.kernels.shared import (
     Kernel,
     add_mlp,
     attend,
-    project,
     query_key_value,
     rms_norm,
-    rope,
     rotate,
+    split,
     steps,
+    turn,
 )
 
 
@@ -35,12 +35,12 @@ def draft_context(env: Env, attrs: Attrs) -> dict[str, Tensor]:
     """Keys and values of the features, for each draft layer, into its pool."""
     size = attrs["head_dim"]
     c = rms_norm(env["features"], env["dflash.context_norm"], attrs["eps"])
-    turn = rope(env["positions"], size, attrs["theta"])
+    angles = turn(env["positions"], attrs["rope"])
     slots = env["out_cache_loc"].reshape(-1).long()
     for j, name in enumerate(attrs["pools"]):
         pool: Float32[Tensor, "2 slots kv h"] = env[name]
-        key = rotate(project(c, env[f"dflash.layer.{j}.wk"], size), *turn)
-        value = project(c, env[f"dflash.layer.{j}.wv"], size)
+        key = rotate(split(c @ env[f"dflash.layer.{j}.wk"], size), *angles)
+        value = split(c @ env[f"dflash.layer.{j}.wv"], size)
         pool[0].index_copy_(0, slots, key.reshape(-1, *pool.shape[2:]))
         pool[1].index_copy_(0, slots, value.reshape(-1, *pool.shape[2:]))
     return {}

@@ -12,7 +12,18 @@ from torch import Tensor
 
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
 from warfence.host.stage_calls import for_call
-from warfence_torch.kernels.shared import Attrs, Env, Kernel, add_mlp, attend, choose, query_key_value, rms_norm, steps
+from warfence_torch.kernels.shared import (
+    Attrs,
+    Env,
+    Kernel,
+    add_mlp,
+    attend,
+    choose,
+    linear,
+    query_key_value,
+    rms_norm,
+    steps,
+)
 
 
 def stage_inputs(env: Env, attrs: Attrs) -> dict[str, Tensor]:
@@ -77,7 +88,8 @@ def _attention(env: Env, attrs: Attrs, hidden: Float32[Tensor, "b q d"]) -> Floa
     else:
         at: Int32[Tensor, "b 1 s"] = (env["prefix_lens"][:, None] - (window - 1) + column)[:, None, :]
         seen = (at >= 0) & (at <= positions[:, :, None]) & (at > positions[:, :, None] - window)
-    return attend(query, pool[0][table], pool[1][table], seen) @ env[f"{attrs['weights']}.wo"]
+    mixed, w = attend(query, pool[0][table], pool[1][table], seen), attrs["weights"]
+    return linear(env, mixed, f"{w}.wo", f"{w}.bo")
 
 
 def logits(env: Env, attrs: Attrs) -> dict[str, Tensor]:

@@ -5,12 +5,15 @@ Shapes: B rows, Q queries, L keys, H heads, D hidden, V vocabulary; "*n" is any 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float32, Int32
 from torch import Tensor
+
+from warfence.serve.model.rope import Rope
 
 Env = Mapping[str, Tensor]
 Attrs = Mapping[str, Any]
@@ -27,12 +30,17 @@ def rms_norm(x: Float32[Tensor, "*n d"], weight: Float32[Tensor, " d"], eps: flo
     return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + eps) * weight
 
 
-def rope(positions: Int32[Tensor, "b q"], size: int, theta: float) -> tuple[Tensor, Tensor]:
+@functools.cache
+def _frequencies(rope: Rope, device: torch.device) -> Float32[Tensor, " pairs"]:
+    """Moved once, in the warm-up: a capture cannot wait for the host."""
+    return torch.tensor(rope.frequencies, dtype=torch.float32, device=device)
+
+
+def turn(positions: Int32[Tensor, "b q"], rope: Rope) -> tuple[Tensor, Tensor]:
     """Cosine and sine [b, q, 1, size], the two halves alike."""
-    exponent = torch.arange(0, size, 2, dtype=torch.float32, device=positions.device) / size
-    angle = positions[:, :, None, None] * (1.0 / theta**exponent)
+    angle = positions[:, :, None, None] * _frequencies(rope, positions.device)
     angle = torch.cat([angle, angle], dim=-1)
-    return angle.cos(), angle.sin()
+    return (angle.cos(), angle.sin()) if rope.scale == 1.0 else (angle.cos() * rope.scale, angle.sin() * rope.scale)
 
 
 def rotate(x: Float32[Tensor, "b q h s"], cos: Tensor, sin: Tensor) -> Float32[Tensor, "b q h s"]:
@@ -41,9 +49,15 @@ def rotate(x: Float32[Tensor, "b q h s"], cos: Tensor, sin: Tensor) -> Float32[T
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
-def project(x: Float32[Tensor, "b q d"], weight: Float32[Tensor, "d hs"], size: int) -> Float32[Tensor, "b q h s"]:
-    """x @ weight, split into heads of `size`."""
-    return (x @ weight).view(*x.shape[:2], -1, size)
+def linear(env: Env, x: Float32[Tensor, "*n d"], weight: str, bias: str) -> Float32[Tensor, "*n e"]:
+    """x @ weight, and the bias where the layer has that one."""
+    y = x @ env[weight]
+    return y + env[bias] if bias in env else y
+
+
+def split(x: Float32[Tensor, "b q hs"], size: int) -> Float32[Tensor, "b q h s"]:
+    """Heads of `size`."""
+    return x.view(*x.shape[:2], -1, size)
 
 
 def query_key_value(
@@ -52,9 +66,12 @@ def query_key_value(
     """What a pre-norm layer attends with; query and key are rotated to their positions."""
     w, size = attrs["weights"], attrs["head_dim"]
     x = rms_norm(hidden, env[f"{w}.attn_norm"], attrs["eps"])
-    turn = rope(positions, size, attrs["theta"])
-    query, key, value = (project(x, env[f"{w}.{name}"], size) for name in ("wq", "wk", "wv"))
-    return rotate(query, *turn), rotate(key, *turn), value
+    angles = turn(positions, attrs["rope"])
+    query, key, value = (split(linear(env, x, f"{w}.w{name}", f"{w}.b{name}"), size) for name in "qkv")
+    if f"{w}.q_norm" in env:
+        query = rms_norm(query, env[f"{w}.q_norm"], attrs["eps"])
+        key = rms_norm(key, env[f"{w}.k_norm"], attrs["eps"])
+    return rotate(query, *angles), rotate(key, *angles), value
 
 
 def attend(
@@ -79,8 +96,8 @@ def add_mlp(env: Env, attrs: Attrs, hidden: Float32[Tensor, "b q d"]) -> Float32
     """The second half of a layer: hidden plus its SwiGLU."""
     w = attrs["weights"]
     x = rms_norm(hidden, env[f"{w}.mlp_norm"], attrs["eps"])
-    gate = torch.nn.functional.silu(x @ env[f"{w}.w_gate"])
-    return hidden + (gate * (x @ env[f"{w}.w_up"])) @ env[f"{w}.w_down"]
+    gate = torch.nn.functional.silu(linear(env, x, f"{w}.w_gate", f"{w}.b_gate"))
+    return hidden + linear(env, gate * linear(env, x, f"{w}.w_up", f"{w}.b_up"), f"{w}.w_down", f"{w}.b_down")
 
 
 def choose(

@@ -8,6 +8,7 @@ import pytest
 from tests.parity.suite.by_hand import close, everything, f32, i32, run
 from tests.parity.suite.paged import BLOCK, CHUNK, CONTEXT, VERIFY, Paged, shared_small_model
 from warfence.parity.small import SmallModel
+from warfence.serve.model.rope import plain
 
 PROMPTS = {1: (5, 9, 2, 7, 1, 8, 3, 4, 6, 11, 12), 3: (40, 43, 34)}
 
@@ -94,7 +95,7 @@ def test_a_block_with_nothing_before_it_sees_itself_alone_and_one_at_the_context
     rng = np.random.default_rng(5)
     paged.state["draft_kv.0"][:] = rng.normal(0, 1, paged.state["draft_kv.0"].shape)
     attrs = {
-        "weights": "dflash.layer.0", "pool": "draft_kv.0", "heads": 4, "kv_heads": 2, "head_dim": 8, "theta": 10000.0,
+        "weights": "dflash.layer.0", "pool": "draft_kv.0", "heads": 4, "kv_heads": 2, "head_dim": 8, "rope": plain(8, 10000.0),
         "eps": 1e-5,
     }  # fmt: skip
     block, prefix = f32(rng.normal(0, 1, (2, BLOCK, 32))), i32([0, CONTEXT + 1])

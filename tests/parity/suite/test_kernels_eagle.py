@@ -8,6 +8,7 @@ import pytest
 from tests.parity.suite.by_hand import causal, close, f32, i32, run
 from tests.parity.suite.paged import BLOCK, EXTEND, VERIFY, Paged, shared_small_model
 from warfence.parity.small import SmallModel
+from warfence.serve.model.rope import plain
 
 KEPT = ("eagle_hidden", "eagle_tokens", "eagle_lens")
 PROMPTS = {1: (5, 9, 2, 7, 1, 8), 3: (40,)}
@@ -105,7 +106,7 @@ def test_each_step_of_a_proposal_stands_at_its_own_position(small: SmallModel) -
     prefix, lens = rng.integers(0, 9, rows, np.int32), rng.integers(1, queries + 1, rows, np.int32)
     hidden = f32(rng.normal(0, 1, (rows, queries, 32)))
     attrs = {
-        "weights": layer, "pool": "pool", "count": 4, "heads": 4, "kv_heads": 2, "head_dim": 8, "theta": 1e4, "eps": 1e-5
+        "weights": layer, "pool": "pool", "count": 4, "heads": 4, "kv_heads": 2, "head_dim": 8, "rope": plain(8, 1e4), "eps": 1e-5
     }  # fmt: skip
     known = w | {"hidden": hidden, "extend_lens": lens, "prefix_lens": prefix, "page_table": table, "pool": pool}
     given, _ = run("eagle_propose", known, attrs=attrs)

@@ -22,9 +22,10 @@ from warfence.parity.small import BLOCK, SmallModel, small_drafting
 from warfence.parity.strict.backend import StrictBackend
 from warfence.serve.fixture import Fixture
 from warfence.serve.model.program import build, sliding_layers, state_specs
+from warfence.serve.model.rope import plain
 
 CONTEXT, SLOTS, CHUNK, WINDOW = 32, 64, 6, 5
-ATTRS = {"weights": "w", "pool": "kv", "heads": 4, "kv_heads": 2, "head_dim": 4, "theta": 1e4, "eps": 1e-5}
+ATTRS = {"weights": "w", "pool": "kv", "heads": 4, "kv_heads": 2, "head_dim": 4, "rope": plain(4, 1e4), "eps": 1e-5}
 SHAPES = {
     "attn_norm": (8,), "wq": (8, 16), "wk": (8, 8), "wv": (8, 8), "wo": (16, 8), "mlp_norm": (8,), "w_gate": (8, 12),
     "w_up": (8, 12), "w_down": (12, 8),

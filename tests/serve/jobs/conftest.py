@@ -13,7 +13,8 @@ from safetensors.numpy import save_file
 from warfence.serve.jobs.job import Job, prepare
 from warfence.serve.jobs.options import ServeOptions
 from warfence.serve.model import ASSETS
-from warfence.serve.model.config import ModelConfig, from_hf
+from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.hf_config import from_hf
 from warfence.serve.model.weights import hf_name, random_weights
 from warfence.serve.spec.draft import draft_shapes
 

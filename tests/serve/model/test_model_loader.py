@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from warfence.core.errors import InputError
-from warfence.serve.model import ASSETS, load_model
+from warfence.serve.model import ASSETS, load_model, read_directory
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.safetensors_file import bfloat16_to_float32, read_safetensors
-from warfence.serve.model.weights import random_weights, shapes
+from warfence.serve.model.weights import hf_name, load_weights, random_weights, shapes
 
 TINY = ModelConfig("tiny", 32, 16, 2, 4, 2, 4, 24, (False, True), 4, 64, 10000.0, 1e-5, (0,), None)
 
@@ -105,17 +106,50 @@ def put(name: str, text: str) -> Callable[[Path], None]:
     return lambda path: (path / name).write_text(text) and None
 
 
+def index(*names: str) -> Callable[[Path], None]:
+    """An index that names these files."""
+    text = json.dumps({"weight_map": {f"tensor.{i}": name for i, name in enumerate(names)}})
+    return put("model.safetensors.index.json", text)
+
+
+def in_shards(*names: str) -> Callable[[Path], None]:
+    """The same, with a second file that holds the model once more, or a tensor that no decoder has."""
+
+    def make(path: Path) -> None:
+        shutil.copyfile(path / "model.safetensors", path / "copy.safetensors")
+        write(path / "bias.safetensors", {"q_proj.bias": GOOD}, bytes(8))
+        index(*names)(path)
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (drop("config.json"), "config.json' is absent; give a Hugging Face model directory"),
+        (
+            drop("config.json"),
+            "config.json' cannot be read (No such file or directory); give a Hugging Face model directory",
+        ),
         (drop("model.safetensors"), "holds no *.safetensors file"),
         (drop("tokenizer.json"), "tokenizer.json' is absent"),
         (put("config.json", "{"), "config.json' is no JSON"),
         (put("config.json", "[]"), "config.json' is no JSON object"),
+        (put("generation_config.json", "[]"), "generation_config.json' is no JSON object"),
+        (put("model.safetensors.index.json", "{}"), "index.json' has no 'weight_map' of tensor and file names"),
+        (
+            index("gone.safetensors"),
+            "gone.safetensors' is named in model.safetensors.index.json but absent; copy every shard",
+        ),
+        (
+            index("../model.safetensors"),
+            "names 'model.safetensors'; allowed are *.safetensors files of the same directory",
+        ),
         (put("tokenizer.json", "{}"), "tokenizer.json' is no tokenizer file"),
         (put("model.safetensors", "cut off"), "model.safetensors' is corrupt"),
-        (lambda path: edit(path / "config.json", vocab_size=1000), "token ids up to 1023, but the model knows 1000"),
+        (
+            lambda path: edit(path / "config.json", vocab_size=1000),
+            "'model.embed_tokens.weight' has shape [1024, 192]; config.json asks for [1000, 192]",
+        ),
         (
             lambda path: edit(path / "config.json", intermediate_size=500),
             "'model.layers.0.mlp.gate_proj.weight' has shape [512, 192]; config.json asks for [500, 192]",
@@ -128,13 +162,10 @@ def put(name: str, text: str) -> Callable[[Path], None]:
             lambda path: rename_tensor(path / "model.safetensors", "model.norm.weight", "model.mron.weight"),
             "tensor 'model.norm.weight' is missing",
         ),
+        (in_shards("model.safetensors", "copy.safetensors"), "is in two files; keep one set of *.safetensors"),
         (
-            lambda path: shutil.copyfile(path / "model.safetensors", path / "second.safetensors"),
-            "is in two files; keep one set of *.safetensors",
-        ),
-        (
-            lambda path: write(path / "bias.safetensors", {"q_proj.bias": GOOD}, bytes(8)),
-            "tensors that a Llama or Mistral decoder does not use: q_proj.bias",
+            in_shards("model.safetensors", "bias.safetensors"),
+            "tensors that a decoder of this config.json does not use: q_proj.bias",
         ),
         (put("SHA256SUMS", "0" * 64 + "  config.json\n"), "but SHA256SUMS says 0000000000000000..."),
         (put("SHA256SUMS", "0" * 64 + "  gone.json\n"), "gone.json' is listed in SHA256SUMS but absent"),
@@ -167,9 +198,47 @@ def test_a_path_that_is_no_directory(tmp_path: Path) -> None:
         load_model(tmp_path / "absent")
 
 
-def test_stop_tokens_of_the_generation_config_are_added(model_dir: Path) -> None:
-    (model_dir / "generation_config.json").write_text('{"eos_token_id": [7, 0]}')
-    assert load_model(model_dir).config.eos_ids == (0, 7)
+@pytest.mark.parametrize(("text", "ids"), [('{"eos_token_id": [7, 5]}', (7, 5)), ("{}", ()), (None, (0,))])
+def test_stop_tokens_are_those_of_the_generation_config_where_there_is_one(
+    model_dir: Path, text: str | None, ids: tuple[int, ...]
+) -> None:
+    if text is not None:
+        (model_dir / "generation_config.json").write_text(text)
+    assert read_directory(model_dir).config.eos_ids == ids
+
+
+def test_the_index_decides_which_files_are_read(model_dir: Path) -> None:
+    right = load_model(model_dir)
+    (model_dir / "model.safetensors").rename(model_dir / "model-00001-of-00001.safetensors")
+    index("model-00001-of-00001.safetensors")(model_dir)
+    for other in ("consolidated.safetensors", "model.safetensors", "adapter_model.safetensors"):
+        (model_dir / other).write_bytes(b"of another format")
+    found = load_model(model_dir)
+    assert (found.sha256, found.weights["head"].tolist()) == (right.sha256, right.weights["head"].tolist())
+    assert found.notes == (
+        "Not read, for the weights are in other files: adapter_model.safetensors, consolidated.safetensors, model.safetensors.",
+    )
+
+
+def test_without_an_index_the_one_file_of_that_name_is_read(model_dir: Path) -> None:
+    (model_dir / "consolidated.safetensors").write_bytes(b"of another format")
+    assert load_model(model_dir).sha256 == load_model().sha256
+
+
+@pytest.mark.parametrize("stored", ["embed", "head", "both", "different"])
+def test_tying_looks_at_what_is_stored(tmp_path: Path, stored: str) -> None:
+    rng = np.random.default_rng(0)
+    embed, other = (rng.standard_normal((32, 16)).astype(np.float32) for _ in range(2))
+    tensors = {hf_name(n): np.zeros(s[::-1], np.float32) for n, s in shapes(TINY).items() if n not in ("embed", "head")}
+    tensors |= {} if stored == "head" else {"model.embed_tokens.weight": embed}
+    tensors |= {} if stored == "embed" else {"lm_head.weight": other if stored == "different" else embed}
+    save_file(tensors, tmp_path / "model.safetensors")
+    weights = load_weights(tmp_path, TINY, tied=True)
+    np.testing.assert_array_equal(weights["embed"], embed)
+    np.testing.assert_array_equal(weights["head"], (other if stored == "different" else embed).T)
+    if stored in ("embed", "head"):
+        with pytest.raises(InputError, match="is missing from the"):
+            load_weights(tmp_path, TINY, tied=False)
 
 
 def test_random_weights_have_every_shape_and_repeat() -> None:

@@ -13,7 +13,8 @@ import transformers
 
 from warfence.core.errors import InputError
 from warfence.serve.model import ASSETS, load_model
-from warfence.serve.model.config import ModelConfig, from_hf
+from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.hf_config import from_hf
 from warfence.serve.model.reference import ReferenceModel
 from warfence.serve.model.weights import load_weights, random_weights
 from warfence.serve.sampling import SamplingParams

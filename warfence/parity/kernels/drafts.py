@@ -13,10 +13,11 @@ from warfence.parity.kernels.shared import (
     attend,
     heads,
     mlp,
+    query_key_value,
     rms_norm,
-    rope,
     rotate,
     steps,
+    turn,
 )  # fmt: skip
 
 
@@ -30,10 +31,10 @@ def draft_context(env: Env, attrs: Attrs) -> dict[str, Array]:
     """Keys and values of the new tokens in every draft layer, from the target's features."""
     size, out = attrs["head_dim"], env["out_cache_loc"]
     context = rms_norm(env["features"], env["dflash.context_norm"], attrs["eps"])
-    turn = rope(env["positions"], size, attrs["theta"])
+    angles = turn(env["positions"], attrs["rope"])
     for j, name in enumerate(attrs["pools"]):
-        env[name][0][out] = rotate(heads(context, env[f"dflash.layer.{j}.wk"], size), *turn)
-        env[name][1][out] = heads(context, env[f"dflash.layer.{j}.wv"], size)
+        env[name][0][out] = rotate(heads(context @ env[f"dflash.layer.{j}.wk"], size), *angles)
+        env[name][1][out] = heads(context @ env[f"dflash.layer.{j}.wv"], size)
     return {}
 
 
@@ -63,10 +64,9 @@ def _block_layer(
     before: own keys and values of earlier steps. local [b, q, own]: what of its own each query sees. Returns (out, keys,
     values), the own keys and values with those before.
     """
-    w, size, eps = attrs["weights"], attrs["head_dim"], attrs["eps"]
+    w, eps = attrs["weights"], attrs["eps"]
     x = rms_norm(hidden, env[f"{w}.attn_norm"], eps)
-    turn = rope(positions, size, attrs["theta"])
-    keys, values = rotate(heads(x, env[f"{w}.wk"], size), *turn), heads(x, env[f"{w}.wv"], size)
+    query, keys, values = query_key_value(env, attrs, x, positions)
     if before is not None:
         keys, values = np.concatenate([before[0], keys], axis=1), np.concatenate([before[1], values], axis=1)
     table: Int32[np.ndarray, "b c"] = env["page_table"]
@@ -75,7 +75,7 @@ def _block_layer(
         (steps(0, table.shape[1]) < cached[:, None])[:, None], (*hidden.shape[:2], table.shape[1])
     )
     mixed = attend(
-        rotate(heads(x, env[f"{w}.wq"], size), *turn),
+        query,
         np.concatenate([pool[0][table], keys], axis=1),
         np.concatenate([pool[1][table], values], axis=1),
         np.concatenate([context, local], axis=2),

@@ -19,11 +19,10 @@ from warfence.parity.kernels.shared import (
     Kernel,
     attend,
     choose_rows,
-    heads,
+    linear,
     mlp,
+    query_key_value,
     rms_norm,
-    rope,
-    rotate,
     steps,
 )  # fmt: skip
 
@@ -72,23 +71,22 @@ def layer(env: Env, attrs: Attrs) -> dict[str, Array]:
 
 def _attention(env: Env, attrs: Attrs, x: Array) -> Float32[np.ndarray, "b q d"]:
     """Write K and V of the new tokens into the pool, then attend over the table's slots."""
-    w, window, size = (attrs[k] for k in ("weights", "window", "head_dim"))
+    w, window = attrs["weights"], attrs["window"]
     names = ("page_table", "out_cache_loc") if window is None else ("swa_table", "swa_out_cache_loc")
     table, locations = (env[name] for name in names)
     out = locations[:, : for_call(names[1], locations.shape[1], x.shape[1])]
     positions: Int32[np.ndarray, "b q"] = env["positions"]
-    turn = rope(positions, size, attrs["theta"])
+    query, key, value = query_key_value(env, attrs, x, positions)
     pool: Float32[np.ndarray, "2 slots kv h"] = env[attrs["pool"]]
-    pool[0][out] = rotate(heads(x, env[f"{w}.wk"], size), *turn)
-    pool[1][out] = heads(x, env[f"{w}.wv"], size)
+    pool[0][out] = key
+    pool[1][out] = value
 
     columns = steps(0, table.shape[1])
     at = columns if window is None else env["prefix_lens"][:, None, None] + columns - (window - 1)
     seen = (at >= 0) & (at <= positions[:, :, None])
     if window is not None:
         seen &= at > positions[:, :, None] - window
-    query = rotate(heads(x, env[f"{w}.wq"], size), *turn)
-    return np.asarray(attend(query, pool[0][table], pool[1][table], seen) @ env[f"{w}.wo"])
+    return linear(env, attend(query, pool[0][table], pool[1][table], seen), f"{w}.wo", f"{w}.bo")
 
 
 def logits(env: Env, attrs: Attrs) -> dict[str, Array]:

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32
 from numpy.typing import NDArray
 
+from warfence.serve.model.rope import Rope
+
 Array = NDArray[Any]
 Env = Mapping[str, Array]
 Attrs = Mapping[str, Any]
@@ -25,11 +27,11 @@ def steps(start: int, stop: int) -> Int32[np.ndarray, " n"]:
     return np.arange(start, stop, dtype=np.int32)
 
 
-def rope(positions: Array, size: int, theta: float) -> tuple[Array, Array]:
+def turn(positions: Array, rope: Rope) -> tuple[Array, Array]:
     """Cosine and sine [b, q, 1, size], the two halves alike."""
-    frequency = np.float32(theta) ** (-np.arange(0, size, 2, dtype=np.float32) / np.float32(size))
-    angle = positions[:, :, None, None].astype(np.float32) * np.concatenate([frequency, frequency])
-    return np.cos(angle), np.sin(angle)
+    frequency = np.tile(np.array(rope.frequencies, np.float32), 2)
+    angle, scale = positions[:, :, None, None].astype(np.float32) * frequency, np.float32(rope.scale)
+    return np.cos(angle) * scale, np.sin(angle) * scale
 
 
 def rotate(x: Array, cos: Array, sin: Array) -> Array:
@@ -38,10 +40,24 @@ def rotate(x: Array, cos: Array, sin: Array) -> Array:
     return np.asarray(x * cos + np.concatenate([-second, first], axis=-1) * sin)
 
 
-def heads(x: Array, weight: Array, size: int) -> Array:
-    """x [b, q, d] @ weight, split into heads: [b, q, heads, size]."""
-    b, q, _ = x.shape
-    return np.asarray((x @ weight).reshape(b, q, -1, size))
+def linear(env: Env, x: Array, weight: str, bias: str) -> Array:
+    """x @ weight, and the bias where the layer has that one."""
+    return np.asarray(x @ env[weight] + env[bias] if bias in env else x @ env[weight])
+
+
+def heads(x: Array, size: int) -> Array:
+    """x [b, q, heads * size] as heads: [b, q, heads, size]."""
+    return np.asarray(x.reshape(*x.shape[:2], -1, size))
+
+
+def query_key_value(env: Env, attrs: Attrs, x: Array, positions: Array) -> tuple[Array, Array, Array]:
+    """Heads of normed x [b, q, d]; where the layer norms query and key it does, and both are turned to their positions."""
+    w, eps = attrs["weights"], attrs["eps"]
+    query, key, value = (heads(linear(env, x, f"{w}.w{n}", f"{w}.b{n}"), attrs["head_dim"]) for n in "qkv")
+    if f"{w}.q_norm" in env:
+        query, key = rms_norm(query, env[f"{w}.q_norm"], eps), rms_norm(key, env[f"{w}.k_norm"], eps)
+    angles = turn(positions, attrs["rope"])
+    return rotate(query, *angles), rotate(key, *angles), value
 
 
 def attend(
@@ -61,9 +77,10 @@ def attend(
 
 def mlp(env: Env, weights: str, x: Array) -> Array:
     """SwiGLU with the weights of that name."""
-    gate = x @ env[f"{weights}.w_gate"]
+    gate = linear(env, x, f"{weights}.w_gate", f"{weights}.b_gate")
     gate = gate / (1 + np.exp(-gate.clip(-80, 80)))  # exp overflows float32 near 88
-    return np.asarray((gate * (x @ env[f"{weights}.w_up"])) @ env[f"{weights}.w_down"])
+    inner = gate * linear(env, x, f"{weights}.w_up", f"{weights}.b_up")
+    return linear(env, inner, f"{weights}.w_down", f"{weights}.b_down")
 
 
 def choose_rows(

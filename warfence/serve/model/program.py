@@ -149,11 +149,11 @@ def _layer(config: ModelConfig, i: int) -> Stage:
     table = ("swa_table", "swa_out_cache_loc") if sliding else ("page_table", "out_cache_loc")
     return Stage(
         f"layer.{i}", REPLAY, "layer", takes=("hidden", "positions", "prefix_lens", *table), gives=("hidden",),
-        state=(f"kv.{i}",), params=layer_weights(f"layer.{i}"),
+        state=(f"kv.{i}",), params=(*layer_weights(f"layer.{i}"), *(f"layer.{i}.{w}" for w in config.extras)),
         attrs={
             "weights": f"layer.{i}", "pool": f"kv.{i}", "window": config.window if sliding else None,
             "heads": config.heads, "kv_heads": config.kv_heads, "head_dim": config.head_dim,
-            "theta": config.rope_theta, "eps": config.norm_eps,
+            "rope": config.rope, "eps": config.norm_eps,
         },
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from warfence.serve.model import Model
 
 F32Array = NDArray[np.float32]
+_QKV = ("wq", "wk", "wv")
 Cache = list[tuple[F32Array, F32Array]]  # one (keys, values) a layer, each [positions so far, kv_heads, head_dim]
 
 
@@ -91,26 +92,26 @@ class ReferenceModel:
         for layer in range(self.config.layers):
             x = x + self._attention(layer, self._norm(x, w[f"layer.{layer}.attn_norm"]), cache)
             y = self._norm(x, w[f"layer.{layer}.mlp_norm"])
-            inner: F32Array = _silu(y @ w[f"layer.{layer}.w_gate"]) * (y @ w[f"layer.{layer}.w_up"])
-            down: F32Array = inner @ w[f"layer.{layer}.w_down"]
-            x = x + down
+            inner: F32Array = _silu(self._linear(layer, "w_gate", y)) * self._linear(layer, "w_up", y)
+            x = x + self._linear(layer, "w_down", inner)
         return self._norm(x, w["norm"]) @ w["head"]
 
     def _attention(self, layer: int, x: F32Array, cache: Cache) -> F32Array:
         """Grouped-query attention of ``x`` [new, hidden] over the cached and the new positions: [new, hidden]."""
-        config, w = self.config, self.weights
+        config = self.config
         past_keys, past_values = cache[layer]
         start, new = len(past_keys), len(x)
-        query: F32Array = (x @ w[f"layer.{layer}.wq"]).reshape(new, config.heads, config.head_dim)
-        key = (x @ w[f"layer.{layer}.wk"]).reshape(new, config.kv_heads, config.head_dim)
-        value = (x @ w[f"layer.{layer}.wv"]).reshape(new, config.kv_heads, config.head_dim)
+        query, key, value = (self._linear(layer, name, x).reshape(new, -1, config.head_dim) for name in _QKV)
+        if "q_norm" in config.extras:
+            query = self._norm(query, self.weights[f"layer.{layer}.q_norm"])
+            key = self._norm(key, self.weights[f"layer.{layer}.k_norm"])
         keys = np.concatenate([past_keys, self._rotate(key, start)])
         values = np.concatenate([past_values, value])
         cache[layer] = (keys, values)
 
         # Query head h uses key head h // group: split the heads axis into [kv_heads, group].
-        query = self._rotate(query, start).reshape(new, config.kv_heads, -1, config.head_dim)
-        scores: F32Array = np.einsum("qhgd,khd->hgqk", query, keys, optimize=True) * np.float32(config.head_dim**-0.5)
+        grouped = self._rotate(query, start).reshape(new, config.kv_heads, -1, config.head_dim)
+        scores: F32Array = np.einsum("qhgd,khd->hgqk", grouped, keys, optimize=True) * np.float32(config.head_dim**-0.5)
         distance = np.arange(start, start + new)[:, None] - np.arange(start + new)[None, :]
         visible = distance >= 0
         if config.sliding[layer] and config.window is not None:
@@ -119,7 +120,13 @@ class ReferenceModel:
         scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
         scores /= scores.sum(axis=-1, keepdims=True)
         mixed: F32Array = np.einsum("hgqk,khd->qhgd", scores, values, optimize=True)
-        return mixed.reshape(new, -1) @ w[f"layer.{layer}.wo"]
+        return self._linear(layer, "wo", mixed.reshape(new, -1))
+
+    def _linear(self, layer: int, weight: str, x: F32Array) -> F32Array:
+        """x @ weight of that layer, and its bias where the model has that one."""
+        y: F32Array = x @ self.weights[f"layer.{layer}.{weight}"]
+        bias = weight.replace("w", "b", 1)
+        return y + self.weights[f"layer.{layer}.{bias}"] if bias in self.config.extras else y
 
     def _norm(self, x: F32Array, weight: F32Array) -> F32Array:
         mean: F32Array = np.mean(x * x, axis=-1, keepdims=True, dtype=np.float32)
@@ -136,11 +143,12 @@ class ReferenceModel:
 
 def rope_tables(config: ModelConfig) -> tuple[F32Array, F32Array]:
     """Cosine and sine by position: float32 [context, head_dim] each, the two halves of the last axis alike."""
-    exponent = np.arange(0, config.head_dim, 2, dtype=np.float32) / np.float32(config.head_dim)
-    frequency: F32Array = np.reciprocal(np.power(np.float32(config.rope_theta), exponent))
+    rope = config.rope
+    frequency = np.array(rope.frequencies, np.float32)
     angle = np.arange(config.context, dtype=np.float32)[:, None] * frequency[None, :]
     angle = np.concatenate([angle, angle], axis=-1)
-    return np.cos(angle), np.sin(angle)
+    scale = np.float32(rope.scale)
+    return np.cos(angle) * scale, np.sin(angle) * scale
 
 
 def _silu(x: F32Array) -> F32Array:

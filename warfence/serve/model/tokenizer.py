@@ -1,4 +1,4 @@
-"""Text to token ids and back, from a ``tokenizer.json``."""
+"""Text to token ids and back, from a ``tokenizer.json``; and conversations as text, by the model's own template."""
 
 from __future__ import annotations
 
@@ -11,33 +11,53 @@ from warfence.core.errors import InputError
 if TYPE_CHECKING:
     import tokenizers
 
+FILE = "tokenizer.json"
+
 
 class Tokenizer:
-    """A thin owner of one ``tokenizers.Tokenizer``. Safe to share: encoding and decoding change nothing."""
+    """A thin owner of one ``tokenizers.Tokenizer``. Safe to share: encoding and decoding change nothing.
 
-    def __init__(self, inner: tokenizers.Tokenizer) -> None:
-        self._inner = inner
+    ``notes``: sentences about what the file says and is not done.
+    """
+
+    def __init__(self, inner: tokenizers.Tokenizer, notes: Sequence[str] = ()) -> None:
+        self._inner, self.notes = inner, tuple(notes)
 
     @classmethod
     def load(cls, path: Path) -> Tokenizer:
-        """Load ``path``, a ``tokenizer.json``. Raises ``InputError`` when it is absent or corrupt."""
+        """Load a ``tokenizer.json``, given as the file or as its directory.
+
+        Padding and truncation that were in force when it was saved are switched off: they are of a call, and transformers
+        resets them as well. Raises ``InputError`` when it is absent or corrupt.
+        """
         import tokenizers  # here, so that `warfence --help` does not pay for it
 
+        path = path / FILE if path.is_dir() else path
         if not path.is_file():
+            if (path.parent / "tokenizer.model").is_file():
+                raise InputError(
+                    f"'{path}' is absent, and 'tokenizer.model' is of sentencepiece, which is not read; write a tokenizer.json"
+                    f" with transformers: AutoTokenizer.from_pretrained({str(path.parent)!r}).save_pretrained(...)"
+                )
             raise InputError(f"'{path}' is absent; a model directory needs the tokenizer.json of its model")
         try:
-            return cls(tokenizers.Tokenizer.from_file(str(path)))
+            inner = tokenizers.Tokenizer.from_file(str(path))
         except Exception as cause:  # the library raises plain Exception
             raise InputError(f"'{path}' is no tokenizer file ({cause}); copy it again") from cause
+        stored = [name for name, state in (("padding", inner.padding), ("truncation", inner.truncation)) if state]
+        inner.no_padding()
+        inner.no_truncation()
+        return cls(inner, [f"{FILE} has {' and '.join(stored)} stored from a call, which is reset."] if stored else ())
 
     @property
     def vocab(self) -> int:
         """One more than the greatest token id."""
         return max(self._inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
-    def encode(self, text: str) -> list[int]:
-        """The token ids of ``text``, with the special tokens that ``tokenizer.json`` itself adds (a first bos, say)."""
-        return list(self._inner.encode(text).ids)
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        """The token ids of ``text``, with the special tokens that ``tokenizer.json`` itself adds (a first bos, say), unless
+        ``special`` is False: a text of a chat template has them already."""
+        return list(self._inner.encode(text, add_special_tokens=special).ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ``ids`` without special tokens. Incomplete UTF-8 shows as U+FFFD."""

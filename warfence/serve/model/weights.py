@@ -5,13 +5,13 @@ Every matrix is used as ``x @ W``, so that a Hugging Face ``Linear`` (``x @ W.T`
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
 from warfence.core.errors import InputError
 from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.files import weight_files
 from warfence.serve.model.safetensors_file import F32Array, read_safetensors
 
 Weights = dict[str, F32Array]
@@ -28,6 +28,18 @@ _HF_LAYER = {
     "w_down": "mlp.down_proj",
 }
 LAYER_WEIGHTS = tuple(_HF_LAYER)
+EXTRA_WEIGHTS = {
+    "bq": "self_attn.q_proj.bias",
+    "bk": "self_attn.k_proj.bias",
+    "bv": "self_attn.v_proj.bias",
+    "bo": "self_attn.o_proj.bias",
+    "q_norm": "self_attn.q_norm.weight",
+    "k_norm": "self_attn.k_norm.weight",
+    "b_gate": "mlp.gate_proj.bias",
+    "b_up": "mlp.up_proj.bias",
+    "b_down": "mlp.down_proj.bias",
+}
+"""Those that only some architectures have, with their Hugging Face names: biases, and norms of each head's query and key."""
 _HF_TOP = {"embed": "model.embed_tokens.weight", "norm": "model.norm.weight", "head": "lm_head.weight"}
 
 
@@ -52,9 +64,19 @@ def layer_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     }
 
 
+def extra_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The shape of what a layer of this model has beside them: ``config.extras``. A draft's layers have none of it."""
+    q, kv = config.heads * config.head_dim, config.kv_heads * config.head_dim
+    sizes = {
+        "bq": q, "bk": kv, "bv": kv, "bo": config.hidden, "q_norm": config.head_dim, "k_norm": config.head_dim,
+        "b_gate": config.ffn, "b_up": config.ffn, "b_down": config.hidden,
+    }  # fmt: skip
+    return {name: (sizes[name],) for name in config.extras}
+
+
 def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """The name and shape of every weight of ``config``, in the order of use."""
-    layer = layer_shapes(config)
+    layer = layer_shapes(config) | extra_shapes(config)
     result: dict[str, tuple[int, ...]] = {"embed": (config.vocab, config.hidden)}
     for index in range(config.layers):
         result |= {f"layer.{index}.{name}": shape for name, shape in layer.items()}
@@ -68,25 +90,21 @@ def random_weights(config: ModelConfig, seed: int) -> Weights:
     for name, shape in shapes(config).items():
         noise = generator.standard_normal(shape, dtype=np.float32)
         if len(shape) == 1:
-            weights[name] = np.float32(1.0) + np.float32(0.1) * noise
+            centre = np.float32(
+                not name.rpartition(".")[2].startswith("b")
+            )  # a norm is about one, a bias about nothing
+            weights[name] = centre + np.float32(0.1) * noise
         else:
             scale = 1.0 if name == "embed" else shape[0] ** -0.5
             weights[name] = np.float32(scale) * noise
     return weights
 
 
-def weight_files(directory: Path) -> list[Path]:
-    """The ``*.safetensors`` shards of ``directory`` by name. Raises ``InputError`` when there is none."""
-    files = sorted(directory.glob("*.safetensors"))
-    if not files:
-        raise InputError(f"'{directory}' holds no *.safetensors file; give a Hugging Face model directory")
-    return files
-
-
 def load_weights(directory: Path, config: ModelConfig, tied: bool = False) -> Weights:
     """Load the Hugging Face tensors of ``directory`` as float32, C-contiguous, under the neutral names of ``shapes``.
 
-    ``tied`` (``tie_word_embeddings``): ``head`` is a copy of ``embed.T`` and a stored ``lm_head`` is not used.
+    ``tied`` (``tie_word_embeddings``): where only one of ``embed`` and ``head`` is stored, the other is its transpose; where
+    both are, both are used, for the file knows better than the flag (as ``transformers`` 5 has it).
     Raises ``InputError`` for a corrupt file, a missing, doubled, unknown or misshapen tensor.
     """
     stored: Weights = {}
@@ -95,12 +113,12 @@ def load_weights(directory: Path, config: ModelConfig, tied: bool = False) -> We
             if name in stored:
                 raise InputError(f"'{directory}': tensor '{name}' is in two files; keep one set of *.safetensors")
             stored[name] = tensor
+    top = {_HF_TOP[name] for name in ("embed", "head")}
+    if tied and len(top & stored.keys()) == 1:  # Hugging Face keeps both as [vocab, hidden]
+        there = next(iter(top & stored.keys()))
+        stored |= dict.fromkeys(top, stored[there])
     weights: Weights = {}
     for name, shape in shapes(config).items():
-        if name == "head" and tied:
-            stored.pop(_HF_TOP["head"], None)
-            weights[name] = np.ascontiguousarray(weights["embed"].T)
-            continue
         tensor = _take(stored, hf_name(name), directory)
         expected = shape[::-1] if name != "embed" else shape
         if tensor.shape != expected:
@@ -113,7 +131,7 @@ def load_weights(directory: Path, config: ModelConfig, tied: bool = False) -> We
     unknown = sorted(name for name in stored if not name.endswith("rotary_emb.inv_freq"))
     if unknown:
         raise InputError(
-            f"'{directory}': tensors that a Llama or Mistral decoder does not use: {', '.join(unknown[:5])}"
+            f"'{directory}': tensors that a decoder of this config.json does not use: {', '.join(unknown[:5])}"
         )
     return weights
 
@@ -123,35 +141,7 @@ def hf_name(name: str) -> str:
     if name in _HF_TOP:
         return _HF_TOP[name]
     _, index, part = name.split(".")
-    return f"model.layers.{index}.{_HF_LAYER[part]}.weight"
-
-
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def verify_checksums(directory: Path) -> None:
-    """Check ``directory`` against its ``SHA256SUMS`` (the format of ``sha256sum``); without that file do nothing.
-
-    Raises ``InputError`` naming the first file that is absent or differs.
-    """
-    sums = directory / "SHA256SUMS"
-    if not sums.exists():
-        return
-    for line in sums.read_text(encoding="utf-8", errors="replace").splitlines():
-        digest, _, name = line.partition("  ")
-        path = directory / name.removeprefix("*")
-        if not name or path.parent != directory:
-            raise InputError(f"'{sums}' has the line {line!r}; each must be a SHA-256, two spaces and a file name")
-        if not path.is_file():
-            raise InputError(f"'{path}' is listed in SHA256SUMS but absent; install or copy the model again")
-        if (seen := file_sha256(path)) != digest:
-            raise InputError(
-                f"'{path}' has SHA-256 {seen[:16]}..., but SHA256SUMS says {digest[:16]}...:"
-                " the file is damaged or was changed; install or copy the model again"
-            )
+    return f"model.layers.{index}.{EXTRA_WEIGHTS.get(part) or f'{_HF_LAYER[part]}.weight'}"
 
 
 def _take(stored: Weights, name: str, directory: Path) -> F32Array:

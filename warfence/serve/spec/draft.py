@@ -12,8 +12,9 @@ from msgspec import Meta
 from warfence.core.errors import InputError
 from warfence.host.documents import read_document
 from warfence.serve.model.config import ModelConfig
+from warfence.serve.model.files import verify_checksums
 from warfence.serve.model.safetensors_file import read_safetensors
-from warfence.serve.model.weights import Weights, layer_shapes, verify_checksums
+from warfence.serve.model.weights import Weights, layer_shapes
 
 _SIZES = ("hidden", "vocab", "heads", "kv_heads", "head_dim", "ffn")
 

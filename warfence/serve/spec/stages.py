@@ -14,7 +14,7 @@ DRAFT_TOKENS = "draft_tokens"
 def sizes(config: ModelConfig) -> Mapping[str, object]:
     """What a kernel must know of a decoder layer of the model's sizes."""
     return {
-        "heads": config.heads, "kv_heads": config.kv_heads, "head_dim": config.head_dim, "theta": config.rope_theta,
+        "heads": config.heads, "kv_heads": config.kv_heads, "head_dim": config.head_dim, "rope": config.rope,
         "eps": config.norm_eps,
     }  # fmt: skip
 

@@ -1,0 +1,175 @@
+"""Rotary embeddings as numbers, computed once on the host, so that every set of kernels turns by the same ones.
+
+Source of the variants: ``transformers`` 5.x, ``modeling_rope_utils``. Two of them change with the length of a sequence there:
+``dynamic`` only beyond the context, where nothing is served, so within it is the plain one; ``longrope`` beyond
+``original_max_position_embeddings``, where cached keys would keep the old frequencies, so a longer context is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warfence.core.errors import InputError
+from warfence.serve.model.fields import number, whole
+
+
+@dataclass(frozen=True, slots=True)
+class Rope:
+    """Position ``p`` turns the pair (i, i + size/2) of a head by ``p * frequencies[i]``; cosine and sine times ``scale``.
+
+    frequencies: float32 values, one for each pair.
+    """
+
+    frequencies: tuple[float, ...]
+    scale: float = 1.0
+    kind: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a variant may take: the fields, the plain inverse frequencies, their base, and the context."""
+
+    fields: Mapping[str, Any]
+    name: str
+    inverse: list[float]
+    theta: float
+    context: int
+
+    def number(self, key: str, default: float | None = None) -> float:
+        return number(self.fields, key, self.name, default)
+
+    @property
+    def original(self) -> int:
+        return whole(self.fields, "original_max_position_embeddings", self.name, self.context)
+
+
+Scaled = tuple[list[float], float]  # inverse frequencies, and what cosine and sine are multiplied by
+
+
+def plain(size: int, theta: float) -> Rope:
+    """The rotary embedding of a head of ``size`` without scaling."""
+    return _rope(_inverse(size, theta), 1.0, "default")
+
+
+def read_rope(raw: Mapping[str, Any], name: str, size: int, context: int) -> tuple[float, Rope | None]:
+    """(base, scaled embedding or None) of a ``config.json`` in the old form (``rope_theta``, ``rope_scaling``) or the new one
+    (``rope_parameters``). Raises ``InputError`` for a kind that is not served, and for a field that it lacks."""
+    given: dict[str, Any] = {}
+    for key in ("rope_scaling", "rope_parameters"):
+        value = raw.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, Mapping):
+            raise InputError(f"model '{name}': {key} is {value!r}; allowed is an object or null")
+        given = {**value}
+    if any(isinstance(part, Mapping) for part in given.values()):
+        raise InputError(
+            f"model '{name}': rope_parameters is {given!r}; allowed is one rotary embedding for all layers"
+        )
+    theta = number(given if "rope_theta" in given else raw, "rope_theta", name, 10000.0)
+    kind = given.get("rope_type", given.get("type", "default"))
+    for place in (given, raw):
+        if (part := place.get("partial_rotary_factor")) not in (None, 1, 1.0):
+            raise InputError(f"model '{name}': partial_rotary_factor is {part!r}; allowed is 1.0: all of a head turns")
+    if kind == "default":
+        return theta, None
+    if kind not in _KINDS:
+        allowed = ", ".join(("default", *_KINDS))
+        raise InputError(f"model '{name}': rope_type is {kind!r}; allowed are {allowed}")
+    if size % 2:
+        raise InputError(f"model '{name}': head_dim is {size}; rotary embedding needs an even number")
+    if (
+        raw.get("original_max_position_embeddings") is not None
+    ):  # as Phi-3 has it; it goes before the field of the object
+        given["original_max_position_embeddings"] = raw["original_max_position_embeddings"]
+    inverse, scale = _KINDS[kind](_Given(given, name, _inverse(size, theta), theta, context))
+    return theta, _rope(inverse, scale, kind)
+
+
+def _inverse(size: int, theta: float) -> list[float]:
+    return [float(theta ** -(2 * i / size)) for i in range(size // 2)]
+
+
+def _rope(inverse: list[float], scale: float, kind: str) -> Rope:
+    return Rope(tuple(float(np.float32(f)) for f in inverse), scale, kind)
+
+
+def _linear(given: _Given) -> Scaled:
+    factor = given.number("factor")
+    return [f / factor for f in given.inverse], 1.0
+
+
+def _dynamic(given: _Given) -> Scaled:
+    given.number("factor")
+    return given.inverse, 1.0
+
+
+def _llama3(given: _Given) -> Scaled:
+    factor, low, high = (given.number(key) for key in ("factor", "low_freq_factor", "high_freq_factor"))
+    original = given.original
+
+    def stretched(f: float) -> float:
+        wavelength = 2 * math.pi / f
+        if wavelength < original / high:
+            return f
+        if wavelength > original / low:
+            return f / factor
+        smooth = (original / wavelength - low) / (high - low)
+        return (1 - smooth) * f / factor + smooth * f
+
+    return [stretched(f) for f in given.inverse], 1.0
+
+
+def _yarn(given: _Given) -> Scaled:
+    original = given.original
+    factor = given.number("factor", given.context / original)
+    size = 2 * len(given.inverse)
+    scale = given.fields.get("attention_factor")
+    if scale is None:
+        over, under = given.fields.get("mscale"), given.fields.get("mscale_all_dim")
+        scale = _mscale(factor, over) / _mscale(factor, under) if over and under else _mscale(factor, 1)
+
+    def pair(turns: float) -> float:  # the pair that turns that often within the original context
+        return size * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(given.theta))
+
+    low, high = pair(given.fields.get("beta_fast") or 32), pair(given.fields.get("beta_slow") or 1)
+    if given.fields.get("truncate", True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, size - 1)
+    high = high + 0.001 if low == high else high
+    ramp = [min(max((i - low) / (high - low), 0.0), 1.0) for i in range(len(given.inverse))]
+    return [f / factor * r + f * (1 - r) for f, r in zip(given.inverse, ramp, strict=True)], float(scale)
+
+
+def _mscale(factor: float, weight: float) -> float:
+    return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
+
+
+def _longrope(given: _Given) -> Scaled:
+    original = given.original
+    if given.context > original:
+        raise InputError(
+            f"model '{given.name}': longrope takes other frequencies beyond {original} positions, while cached keys keep the"
+            f" first ones, and the context is {given.context}; set max_position_embeddings to {original} to serve up to there"
+        )
+    short = given.fields.get("short_factor")
+    if not isinstance(short, list) or len(short) != len(given.inverse):
+        raise InputError(
+            f"model '{given.name}': short_factor must be a list of {len(given.inverse)} numbers, one for each pair"
+        )
+    each = [number({"short_factor": value}, "short_factor", given.name) for value in short]
+    factor = given.number("factor", given.context / original)
+    scale = given.fields.get("attention_factor")
+    if scale is None:
+        scale = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
+    return [f / s for f, s in zip(given.inverse, each, strict=True)], float(scale)
+
+
+_KINDS: dict[str, Callable[[_Given], Scaled]] = {
+    "linear": _linear, "dynamic": _dynamic, "llama3": _llama3, "yarn": _yarn, "longrope": _longrope,
+}  # fmt: skip
