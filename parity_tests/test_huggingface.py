@@ -65,11 +65,10 @@ def checkpoint(kind: str, path: Path) -> list[list[int]]:
                 weight.add_(0.2 * torch.randn_like(weight) if name.endswith("bias") else 0.1 * torch.randn_like(weight))
     model.save_pretrained(path)
     shutil.copyfile(ASSETS / "tokenizer.json", path / "tokenizer.json")
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path / "tokenizer.json"))
     made = []
     for prompt in PROMPTS:
-        ids = torch.tensor(
-            [transformers.PreTrainedTokenizerFast(tokenizer_file=str(path / "tokenizer.json"))(prompt)["input_ids"]]
-        )
+        ids = torch.tensor([tokenizer(prompt)["input_ids"]])
         out = model.generate(ids, do_sample=False, max_new_tokens=NEW, pad_token_id=0)
         made.append([int(token) for token in out[0, ids.shape[1] :]])
     return made

@@ -15,6 +15,8 @@ from rich.console import Console
 
 from tests.serve.jobs.conftest import PROMPTS, write_model
 from warfence.cli import main, output, view
+from warfence.serve.jobs.job import prepare
+from warfence.serve.jobs.options import ServeOptions
 from warfence.serve.jobs.session import Session
 from warfence.serve.requests import Request
 
@@ -289,9 +291,16 @@ def test_a_device_that_is_absent_is_one_line(serve: Serve, monkeypatch: pytest.M
     assert err.count("\n") == 1
 
 
-def test_a_window_larger_than_the_context_is_one_line(
+def test_a_window_that_the_model_cannot_have_is_one_line(
     prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = write_model(tmp_path / "wide", sliding_window=200)
+    model = write_model(tmp_path / "none", sliding_window=0)
     assert main(["serve", "--model", str(model), "--prompts", str(prompts)]) == 2
-    assert "sliding_window is 200; allowed are 1 to the context, 128" in capsys.readouterr().err
+    assert "sliding_window is 0; allowed are 1 to the context, 128" in capsys.readouterr().err
+
+
+def test_what_a_directory_says_and_is_not_done_stands_in_the_notes(prompts: Path, tmp_path: Path) -> None:
+    model = write_model(tmp_path / "told")
+    (model / "generation_config.json").write_text('{"repetition_penalty": 1.3, "eos_token_id": 0}')
+    notes = prepare(ServeOptions(model=model, prompts=prompts)).workload.notes
+    assert notes == ("generation_config.json asks for what is not applied: repetition_penalty 1.3.",)

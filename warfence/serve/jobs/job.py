@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warfence.core.errors import InputError
 from warfence.serve.jobs.arrivals import read_trace, trace_workload
@@ -37,7 +37,8 @@ def prepare(options: ServeOptions) -> Job:
         raise InputError(
             f"--block is {spec.block}, and a sequence has at most {limits.context} tokens; give a smaller one"
         )
-    return Job(options, model, _workload(options, model, min(limits.context, limits.slots - 1)), limits, spec)
+    workload = _workload(options, model, min(limits.context, limits.slots - 1))
+    return Job(options, model, replace(workload, notes=(*model.notes, *workload.notes)), limits, spec)
 
 
 def _workload(options: ServeOptions, model: Model, room: int) -> Workload:

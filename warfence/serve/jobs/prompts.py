@@ -36,8 +36,11 @@ def prompt_workload(
     """One request a line, each with up to `new_tokens` new tokens. `room`: tokens that context and KV pool hold."""
     entries = []
     for number, text in read_prompts(path, limit):
-        tokens = tuple(tokenizer.encode(text))
         where = f"{_WHAT} '{path}', line {number}"
+        try:
+            tokens = tuple(tokenizer.encode(text))
+        except InputError as beyond:
+            raise InputError(f"{where}: {beyond}") from beyond
         if not tokens:
             raise InputError(f"{where}: the tokenizer makes no token of it; write another prompt")
         if len(tokens) + new_tokens > room:

@@ -41,13 +41,8 @@ def read_directory(path: Path, named: bool = False) -> Directory:
         generation = read_object(path / "generation_config.json", "copy the file again")
         config = replace(config, eos_ids=stop_ids(generation, name))
         notes += left_out(generation)
-    tokenizer = Tokenizer.load(path)
+    tokenizer = Tokenizer.load(path, config.vocab)
     notes += tokenizer.notes
-    if tokenizer.vocab > config.vocab:
-        notes.append(
-            f"The tokenizer has ids up to {tokenizer.vocab - 1} and the model knows {config.vocab}: a prompt with such an id is"
-            " refused."
-        )
     files = tuple(weight_files(path))
     if unread := sorted(p.name for p in path.glob("*.safetensors") if p not in files):
         notes.append(f"Not read, for the weights are in other files: {', '.join(unread)}.")

@@ -17,14 +17,19 @@ FILE = "tokenizer.json"
 class Tokenizer:
     """A thin owner of one ``tokenizers.Tokenizer``. Safe to share: encoding and decoding change nothing.
 
-    ``notes``: sentences about what the file says and is not done.
+    ``known``: tokens that the model knows (None: all that there are). ``notes``: sentences about what the file says and is
+    not done.
     """
 
-    def __init__(self, inner: tokenizers.Tokenizer, notes: Sequence[str] = ()) -> None:
+    def __init__(self, inner: tokenizers.Tokenizer, known: int | None = None, notes: Sequence[str] = ()) -> None:
         self._inner, self.notes = inner, tuple(notes)
+        self._known = self.vocab if known is None else known
+        if self.vocab > self._known:
+            beyond = f"The tokenizer has ids up to {self.vocab - 1}, and the model knows {self._known}"
+            self.notes += (f"{beyond}: a prompt with such an id is refused.",)
 
     @classmethod
-    def load(cls, path: Path) -> Tokenizer:
+    def load(cls, path: Path, known: int | None = None) -> Tokenizer:
         """Load a ``tokenizer.json``, given as the file or as its directory.
 
         Padding and truncation that were in force when it was saved are switched off: they are of a call, and transformers
@@ -47,7 +52,9 @@ class Tokenizer:
         stored = [name for name, state in (("padding", inner.padding), ("truncation", inner.truncation)) if state]
         inner.no_padding()
         inner.no_truncation()
-        return cls(inner, [f"{FILE} has {' and '.join(stored)} stored from a call, which is reset."] if stored else ())
+        return cls(
+            inner, known, [f"{FILE} has {' and '.join(stored)} stored from a call, which is reset."] if stored else ()
+        )
 
     @property
     def vocab(self) -> int:
@@ -56,8 +63,14 @@ class Tokenizer:
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """The token ids of ``text``, with the special tokens that ``tokenizer.json`` itself adds (a first bos, say), unless
-        ``special`` is False: a text of a chat template has them already."""
-        return list(self._inner.encode(text, add_special_tokens=special).ids)
+        ``special`` is False: a text of a chat template has them. ``InputError`` for an id that the model does not know."""
+        ids = list(self._inner.encode(text, add_special_tokens=special).ids)
+        if beyond := [i for i in ids if i >= self._known]:
+            raise InputError(
+                f"the token {self._inner.id_to_token(beyond[0])!r} has the id {beyond[0]}, and the model knows"
+                f" {self._known} tokens; leave it out"
+            )
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ``ids`` without special tokens. Incomplete UTF-8 shows as U+FFFD."""
