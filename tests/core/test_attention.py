@@ -26,6 +26,17 @@ def test_composite_is_the_latest_child(full, sliding, mode: ForwardMode) -> None
         assert ends is SharedReadEnds.UNKNOWN
 
 
+@pytest.mark.parametrize("mode", list(ForwardMode))
+def test_a_hybrid_is_the_kind_that_serves_the_mode(mode: ForwardMode) -> None:
+    """Not the latest of both: the other one's forwards are other launches."""
+    hybrid = make_attention("hybrid", SLIDING)
+    serves = make_attention("snapshot" if mode in (ForwardMode.EXTEND, ForwardMode.MIXED) else "captured", SLIDING)
+    assert hybrid.shared_read_ends(mode) is serves.shared_read_ends(mode)
+    assert hybrid.last_reader(mode) == serves.last_reader(mode)
+    assert hybrid.for_mode(mode).children() == serves.children()
+    assert hybrid.for_mode(mode).name == hybrid.for_draft().name == "hybrid"
+
+
 def test_without_sliding_layers_the_sliding_child_is_not_asked() -> None:
     assert (
         AttentionBackend("x", SNAPSHOT, UNKNOWN, ()).shared_read_ends(ForwardMode.DECODE) is SharedReadEnds.PRE_REPLAY

@@ -3,7 +3,8 @@
 A model has full layers and sliding layers; each kind of layer is served by a child. A child makes its metadata while
 the batch is loaded (`snapshot`), at the head of the captured forward (`captured`), or looks the live table up before
 each layer (`live`). A composite answers with the latest of the children that the model uses (law 9; public source:
-sglang #34982).
+sglang #34982). A hybrid has one kind for some modes and another for the rest, such as one for prefill and one for decoding: it
+answers with the one that serves the mode.
 
 A package brings a kind of its own with an entry point of the group `warfence.attention_kinds` that gives an `AttentionKind`.
 """
@@ -11,7 +12,7 @@ A package brings a kind of its own with an entry point of the group `warfence.at
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib.metadata import entry_points
 
@@ -62,6 +63,7 @@ class AttentionBackend:
 
     sliding_layers: indices of the sliding-window layers; without any, the sliding child is not asked.
     segmented: its captured forward is broken into segments, one a layer, each captured by itself.
+    by_mode: the kinds that serve these modes in its place. What this class says without a mode is of the others.
     """
 
     name: str
@@ -69,25 +71,36 @@ class AttentionBackend:
     sliding: Child
     sliding_layers: tuple[int, ...]
     segmented: bool = False
+    by_mode: Mapping[ForwardMode, AttentionKind] = field(default_factory=dict)
+
+    def for_mode(self, mode: ForwardMode) -> AttentionBackend:
+        """The one that serves a launch of that mode."""
+        kind = self.by_mode.get(mode)
+        return (
+            self
+            if kind is None
+            else AttentionBackend(self.name, kind.full, kind.sliding, self.sliding_layers, kind.segmented)
+        )
 
     def children(self) -> tuple[Child, ...]:
         return (self.full, self.sliding) if self.sliding_layers else (self.full,)
 
     def for_draft(self) -> AttentionBackend:
         """That of a draft's own launch: a draft has full layers only, so the sliding child is not asked."""
-        return replace(self, sliding_layers=())
+        return replace(self.for_mode(ForwardMode.DRAFT_EXTEND), sliding_layers=())
 
     def shared_read_ends(self, mode: ForwardMode) -> SharedReadEnds:
-        """The latest of the children (law 9)."""
-        return SharedReadEnds.latest(c.shared_read_ends(mode) for c in self.children())
+        """The latest of the children that serve the mode (law 9)."""
+        return SharedReadEnds.latest(c.shared_read_ends(mode) for c in self.for_mode(mode).children())
 
     def last_reader(self, mode: ForwardMode) -> str | None:
         """The stage declared to be the last shared reader in the replay; None where the reads do not end there."""
         if self.shared_read_ends(mode) is not SharedReadEnds.IN_GRAPH:
             return None
-        if self.sliding_layers and self.sliding.place is MetadataPlace.EACH_LAYER:
+        sliding = self.for_mode(mode).sliding.place
+        if self.sliding_layers and sliding is MetadataPlace.EACH_LAYER:
             return f"swa_translate.{self.sliding_layers[-1]}"
-        if self.sliding_layers and self.sliding.place is MetadataPlace.REPLAY_HEAD:
+        if self.sliding_layers and sliding is MetadataPlace.REPLAY_HEAD:
             return "swa_translate"
         return "page_table"
 
@@ -100,16 +113,20 @@ class AttentionKind:
     full: Child
     sliding: Child
     segmented: bool = False
+    by_mode: Mapping[ForwardMode, AttentionKind] = field(default_factory=dict)
 
 
+_SNAPSHOT = AttentionKind("snapshot", SNAPSHOT, SNAPSHOT)
+_PREFILL = (ForwardMode.EXTEND, ForwardMode.MIXED)
 _BUILT_IN = (
-    AttentionKind("snapshot", SNAPSHOT, SNAPSHOT),
+    _SNAPSHOT,
     AttentionKind("captured", CAPTURED, CAPTURED),
     AttentionKind("live", SNAPSHOT, LIVE),
     AttentionKind("unknown", SNAPSHOT, UNKNOWN),
     AttentionKind("composite", SNAPSHOT, CAPTURED),
     AttentionKind("segmented", CAPTURED, CAPTURED, segmented=True),  # the last read is in the first segment
     AttentionKind("rereading", SNAPSHOT, REREADING, segmented=True),  # each segment that slides reads the map again
+    AttentionKind("hybrid", CAPTURED, CAPTURED, by_mode=dict.fromkeys(_PREFILL, _SNAPSHOT)),
 )
 _REGISTRY = {kind.name: kind for kind in _BUILT_IN}
 
@@ -131,4 +148,4 @@ def make_attention(name: str, sliding_layers: tuple[int, ...]) -> AttentionBacke
     theirs = (load_entry(entry, AttentionKind) for entry in entry_points(group=GROUP) if entry.name == name)
     if (kind := _REGISTRY.get(name) or next(theirs, None)) is None:
         raise InputError(f"unknown attention backend '{name}'; choose one of: {', '.join(attention_names())}")
-    return AttentionBackend(name, kind.full, kind.sliding, sliding_layers, kind.segmented)
+    return AttentionBackend(name, kind.full, kind.sliding, sliding_layers, kind.segmented, kind.by_mode)

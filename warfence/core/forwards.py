@@ -69,7 +69,7 @@ class FencePlan:
             speculative=self.promises.speculative,
             prefill_read_done=self.promises.supports_prefill_read_done or staged,
             draft_read_done=self.promises.supports_draft_extend_read_done,
-            segmented=self.attention.segmented,
+            segmented=self._attention(mode).segmented,
         )
 
     def decide(self, mode: ForwardMode, marker: bool) -> Decision:
@@ -86,7 +86,7 @@ class FencePlan:
         return PlannedForward(forward, decision, stager, staged)
 
     def _attention(self, mode: ForwardMode) -> AttentionBackend:
-        return self.attention.for_draft() if mode is ForwardMode.DRAFT_EXTEND else self.attention
+        return self.attention.for_draft() if mode is ForwardMode.DRAFT_EXTEND else self.attention.for_mode(mode)
 
 
 def buckets(most: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from warfence.serve.spec import get, names
 FINE, COARSE, DONATION = "fine", "coarse", "donation"
 FENCES = {FINE: FenceMode.FINE, COARSE: FenceMode.COARSE, DONATION: FenceMode.OFF}
 BATCHES = (1, 3)
-TOLD = ("unknown", "composite")  # attention kinds that were told apart by the modes before the narrow ones
+TOLD = ("unknown", "composite", "hybrid")  # attention kinds that were told apart by the modes before the narrow ones
 
 
 @dataclass(frozen=True, slots=True)

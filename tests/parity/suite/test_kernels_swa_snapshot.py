@@ -110,21 +110,34 @@ def test_a_call_uses_as_many_locations_as_it_writes(have: int, need: int, used: 
 # -- a whole forward: the live map poisoned behind the place where the metadata was made
 
 
-def forward_of(small: SmallModel, mode: ForwardMode, attention: str) -> tuple[ForwardProgram, BatchRow]:
+def forward_of(
+    small: SmallModel, mode: ForwardMode, attention: str, rows: int = 1, short: int = 0
+) -> tuple[ForwardProgram, BatchRow]:
+    """rows: of the captured shape, all but one of them padding. short: new tokens that the row has fewer than the shape."""
     speculates = mode is ForwardMode.TARGET_VERIFY
     drafting = small_drafting(small.config, "ngram") if speculates else None
     layout = (
-        BatchLayout(1, BLOCK, 2 * BLOCK) if speculates else BatchLayout(1, CHUNK if mode is ForwardMode.EXTEND else 1)
+        BatchLayout(rows, BLOCK, 2 * BLOCK)
+        if speculates
+        else BatchLayout(rows, CHUNK if mode is ForwardMode.EXTEND else 1)
     )
     program = build(small.config, make_attention(attention, sliding_layers(small.config)), mode, layout, sampled=False,
                     drafting=drafting)  # fmt: skip
-    tokens = tuple(range(5, 5 + layout.queries))
-    return program, BatchRow(1, 0, tokens, tuple(range(1, 1 + layout.queries)), False, 0.0, 1.0, ())
+    new = layout.queries - short
+    return program, BatchRow(1, 0, tuple(range(5, 5 + new)), tuple(range(1, 1 + new)), False, 0.0, 1.0, ())
 
 
-def run_poisoned(small: SmallModel, mode: ForwardMode, attention: str, gate: str | None, **kernels: Any) -> np.ndarray:
+def run_poisoned(
+    small: SmallModel,
+    mode: ForwardMode,
+    attention: str,
+    gate: str | None,
+    rows: int = 1,
+    short: int = 0,
+    **kernels: Any,
+) -> np.ndarray:
     """next_tokens and margins of one launch; at the gate, if there is one, the live map of its slots is overwritten."""
-    program, row = forward_of(small, mode, attention)
+    program, row = forward_of(small, mode, attention, rows, short)
     drafting = small_drafting(small.config, "ngram")
     fixture = Fixture.of_model(
         StrictBackend(kernels={**KERNELS, **kernels}), small.config, small.weights, context=CONTEXT, rows=2, slots=SLOTS,
@@ -142,7 +155,7 @@ def run_poisoned(small: SmallModel, mode: ForwardMode, attention: str, gate: str
         assert fixture.schedule.settle(0.0), "nothing holds the write back"
         forward.gates.open_all()
     result = outputs.result()
-    return np.concatenate([np.ravel(result["next_tokens"]), np.ravel(result["margin"])])
+    return np.concatenate([np.ravel(result["next_tokens"][0]), np.ravel(result["margin"][0])])
 
 
 MODES = pytest.mark.parametrize("mode", [ForwardMode.EXTEND, ForwardMode.TARGET_VERIFY])
@@ -156,6 +169,33 @@ def test_the_live_map_may_change_as_soon_as_the_snapshot_is_made(
     expected = run_poisoned(small, mode, attention, None)
     assert not np.array_equal(run_poisoned(small, mode, attention, "start"), expected), "the map is read"
     assert np.array_equal(run_poisoned(small, mode, attention, "swa_translate"), expected)
+
+
+@pytest.mark.parametrize("attention", ["captured", "snapshot", "hybrid"])
+@pytest.mark.parametrize(("rows", "short"), [(3, 0), (1, 2), (3, 2)], ids=["rows", "tokens", "both"])
+def test_a_replay_that_is_padded_uses_the_real_part_of_its_snapshot(
+    small: SmallModel, attention: str, rows: int, short: int
+) -> None:
+    """The snapshot is made with the geometry of the captured shape: rows and locations beyond the batch are padding, which
+    writes to the reserved slot, and the batch is as it is in the shape that fits."""
+    exact = run_poisoned(small, ForwardMode.EXTEND, attention, None, short=short)
+    padded = run_poisoned(small, ForwardMode.EXTEND, attention, "swa_translate", rows=rows, short=short)
+    assert np.array_equal(padded, exact)
+    assert not np.array_equal(
+        run_poisoned(small, ForwardMode.EXTEND, attention, "start", rows=rows, short=short), exact
+    )
+
+
+def test_a_padded_replay_that_is_short_of_its_geometry_is_an_error(small: SmallModel) -> None:
+    def short(env: Any, attrs: Any) -> dict[str, np.ndarray]:
+        """As long as the batch, where the replay writes as many as its shape."""
+        given = KERNELS["swa_translate"](env, attrs)
+        return given | {"swa_out_cache_loc": given["swa_out_cache_loc"][:, : CHUNK - 2].copy()}
+
+    with pytest.raises(
+        StageError, match=r"holds 4 write locations a row and the call writes 6.*never fall back to the live"
+    ):
+        run_poisoned(small, ForwardMode.EXTEND, "captured", None, rows=3, short=2, swa_translate=short)
 
 
 @MODES

@@ -85,6 +85,7 @@ def build(
     drafting: what a speculative algorithm adds. With one, where a row stands is known to the device alone while a verify is
     in flight, so a decoding program resolves it there and finds its write locations in its own snapshot of the tables.
     """
+    attention = attention.for_mode(mode)
     late = drafting is not None and mode in (ForwardMode.DECODE, ForwardMode.TARGET_VERIFY, ForwardMode.MIXED)
     verify = mode is ForwardMode.TARGET_VERIFY
     load, replay = [_resolve(drafting, verify) if late else _stage_inputs()], list[Stage]()
