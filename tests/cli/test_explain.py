@@ -40,6 +40,7 @@ def test_the_rule_that_fires_is_marked_with_its_reason(capsys: pytest.CaptureFix
     out = explained(capsys)
     assert "decode, attention captured (declares IN_GRAPH), spec none, marker yes" in out
     assert "-> declared-in-graph: IN_GRAPH, because the last read is inside the captured forward" in out
+    assert "   declared-post: does not apply (it answers POST_REPLAY)" in out
     assert out.endswith("3 of 8 public states answer otherwise, 3 unsound: --history\n")
 
 

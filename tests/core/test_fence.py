@@ -143,6 +143,21 @@ def test_one_publisher_a_step() -> None:
         box.publish(ticket(2))
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (0, 0, "still holds a ticket that belongs to no launch while another one is published"),
+        (3, 3, "still holds the ticket of launch 3 while another one is published"),
+        (0, 2, "still holds a ticket that belongs to no launch while launch 2 publishes"),
+    ],
+)
+def test_two_publishers_are_told_whose_ticket_is_there(first: int, second: int, said: str) -> None:
+    box = Mailbox("target")
+    box.publish(ticket(first))
+    with pytest.raises(FenceError, match=said):
+        box.publish(ticket(second))
+
+
 def test_a_marker_has_no_ticket_before_its_launch_was_issued() -> None:
     """Law 5."""
     marker = Marker("swa_translate")

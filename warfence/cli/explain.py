@@ -103,7 +103,8 @@ def _print(console: Console, case: LaunchCase, name: str, rules: tuple[Rule, ...
     for rule in rules:
         fired = rule.name == decision.rule
         because = f", because {rule.reason}" if fired else ""
-        say(console, f"{'->' if fired else '  '} {rule.name}: {rule.policy.name}{because}")
+        mark, answer = ("->", rule.policy.name) if fired else ("  ", f"does not apply (it answers {rule.policy.name})")
+        say(console, f"{mark} {rule.name}: {answer}{because}")
         if fired:
             break
     if case.unsound(decision.policy):

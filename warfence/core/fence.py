@@ -137,9 +137,12 @@ class Mailbox:
     def publish(self, ticket: Ticket) -> None:
         """Leave the ticket of the launch just issued. A second publisher before the barrier is an error."""
         if self._ticket is not None:
+            old = self._ticket.launch
+            held = f"the ticket of launch {old}" if old else "a ticket that belongs to no launch"
+            again = f"launch {ticket.launch} publishes" if ticket.launch != old else "another one is published"
             raise FenceError(
-                f"mailbox of '{self.owner}' still holds the ticket of launch {self._ticket.launch} while launch "
-                f"{ticket.launch} publishes: apply the barrier after each launch, and let one phase publish per step"
+                f"mailbox of '{self.owner}' still holds {held} while {again}: apply the barrier after each launch, and let "
+                f"one phase publish per step"
             )
         ticket.check()
         self._ticket = ticket

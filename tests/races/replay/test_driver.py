@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -71,8 +72,25 @@ def test_the_watchdog_ends_a_run_that_never_comes_to_rest(monkeypatch: pytest.Mo
 
 
 def test_what_is_not_wrong_has_no_fixed_twin() -> None:
-    with pytest.raises(InputError, match="scenario 'coarse' has no fixed twin; --fixed is for one that is wrong"):
+    with pytest.raises(
+        InputError, match="scenario 'coarse' is ok: there is no race in it to repair, and its file names no"
+    ):
         replay_fixed(find("coarse"), NUMPY)
+
+
+def test_what_no_wait_repairs_and_names_no_twin_says_both() -> None:
+    alone = replace(find("stale-static"), fixed_by="")
+    with pytest.raises(
+        InputError, match="scenario 'stale-static' is bad: no added wait repairs it, and its file names no"
+    ):
+        replay_fixed(alone, NUMPY)
+
+
+def test_a_race_in_a_later_branch_is_tried_again_in_the_repaired_program() -> None:
+    scenario = replace(find("wait-in-one-branch"), fixed_by="")
+    replayed = replay_fixed(scenario, NUMPY)
+    assert (replayed.id, replayed.verdict) == ("wait-in-one-branch, repaired", "ok")
+    assert [(one.held.line, one.tried.line) for one in replayed.shown] == [(18, 21)]  # the branch that does not wait
 
 
 def test_unknown_backends_and_devices_are_refused() -> None:

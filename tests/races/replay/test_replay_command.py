@@ -63,7 +63,7 @@ def test_the_catalogue_as_a_document_and_as_a_table(capsys: pytest.CaptureFixtur
         (["coarse", "--catalogue"], "a file and --catalogue; give one of the two"),
         (["corse"], "no scenario 'corse' in the catalogue; did you mean 'coarse'?"),
         (["coarse", "--backend", "numpy"], "unknown backend 'numpy'; known: torch, jax"),
-        (["coarse", "--fixed", *ON_TORCH], "scenario 'coarse' has no fixed twin"),
+        (["coarse", "--fixed", *ON_TORCH], "scenario 'coarse' is ok: there is no race in it to repair"),
         (["coarse", "--set", "N=2", *ON_TORCH], "scenario 'coarse' has no parameter 'N'"),
     ],
 )

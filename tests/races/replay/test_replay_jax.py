@@ -61,6 +61,15 @@ def test_blocks_of_the_allocator_cannot_be_expressed() -> None:
     assert replay(find("block-kept"), JaxMachines("aliased")).lacks
 
 
+def test_a_donated_array_cannot_keep_the_value_that_a_later_read_names() -> None:
+    named = find("named-read")
+    assert replay(named, JaxMachines("donated")).lacks.startswith(
+        "a read takes the array that its handle names at the call"
+    )
+    assert replay(named, JaxMachines("aliased")).verdict == "ok"
+    assert replay(find("stale-static"), JaxMachines("donated")).verdict == "bad"
+
+
 def test_both_kinds_of_tables_are_replayed_on_the_cpu() -> None:
     assert [one.name for one in machines("jax", "cpu")] == ["jax/cpu/aliased", "jax/cpu/donated"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -75,6 +76,16 @@ def test_the_files_are_in_their_normal_form_and_named_as_what_they_hold() -> Non
 
 def test_the_readme_counts_them() -> None:
     assert f"\n{len(catalogue())} programs from the bug reports" in (DOCS.parents[1] / "README.md").read_text("utf-8")
+
+
+def test_each_sentence_on_what_a_program_means_names_its_programs() -> None:
+    page = (DOCS.parent / "concepts" / "what-a-program-means.md").read_text("utf-8")
+    said = page.split("\n- **")[1:]
+    assert len(said) >= 13
+    for sentence in said:
+        named = [one for one in re.findall(r"`([a-z-]+)`", sentence) if one != "choose"]
+        assert named, sentence
+        assert all(find(one) for one in named)
 
 
 @pytest.mark.slow

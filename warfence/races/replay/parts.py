@@ -27,6 +27,23 @@ def parts_of(trace: Trace) -> list[list[list[Part]]]:
     return found
 
 
+def outrun(trace: Trace) -> bool:
+    """Whether a read names a launch whose write is not the last one called before it: a handle binds at the call."""
+    last: dict[str, list[int]] = {}
+    for step in trace.steps:
+        for one in step.reaches:
+            called = last.setdefault(one.memory, [])
+            if one.verb in ("writes", "donates"):
+                called.append(step.launch)
+            elif one.launch and one.launch in _writers(trace, one.memory) and called[-1:] != [one.launch]:
+                return True
+    return False
+
+
+def _writers(trace: Trace, memory: str) -> set[int]:
+    return {step.launch for step in trace.steps for one in step.reaches if one.memory == memory and one.verb != "reads"}
+
+
 def donates(trace: Trace) -> bool:
     """Whether the trace has arrays whose handles count."""
     kinds = ("keeps", "views", "drops")

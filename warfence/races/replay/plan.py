@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from itertools import chain, islice
 
 from warfence.races.replay.calls import called_order
 from warfence.races.scenarios.explore import Outcome, explore, traces
+from warfence.races.scenarios.named import needed
 from warfence.races.scenarios.operations import Memories
 from warfence.races.scenarios.order import Order, Pair, conflicts
 from warfence.races.scenarios.repair import repair
@@ -54,16 +56,22 @@ def attempts(outcome: Outcome, values: Values = None) -> list[Attempt]:
 
 
 def repaired_attempts(outcome: Outcome, values: Values = None) -> tuple[Outcome, list[Attempt]] | None:
-    """The repaired twin of a bad program in the order that went wrong; None where no added wait repairs it."""
+    """The repaired twin of a bad program in the order that went wrong; None where no added wait repairs it.
+
+    Where the twin never makes the same accesses, whatever shows its own verdict.
+    """
     repaired = repair(outcome, values)
     if repaired is None or outcome.witness is None:
         return None
     twin = explore(repaired.scenario, values)
-    wanted = [_name(outcome.order, one) for one in (outcome.witness.first, outcome.witness.second)]
-    names = {_name(twin.order, step.id): step.id for step in twin.order.steps if step.reaches}
-    pair = (names[wanted[0]], names[wanted[1]])
-    order = called_order(twin.trace)
-    return twin, [_attempt(twin.trace, memories_of(twin, values), order, pair, order.turns)]
+    wanted = _names(outcome.order)
+    for trace, memories in traces_of(twin, values, MOST_SEARCHED):
+        order = called_order(trace)
+        if (names := _names(order)).keys() == wanted.keys():  # the same choices were made
+            here = {step: names[name] for name, step in wanted.items()}
+            pair = (here[outcome.witness.first], here[outcome.witness.second])
+            return twin, [_attempt(trace, memories, order, pair, order.turns)]
+    return twin, attempts(twin, values)
 
 
 def _races(outcome: Outcome, values: Values) -> list[Attempt]:
@@ -114,7 +122,7 @@ def _allocates(step: Step) -> bool:
 def _reversals(trace: Trace, memories: Memories) -> Iterator[Attempt]:
     """Each two statements that conflict, the second one tried first. Where none do: two others, which nothing orders."""
     order = called_order(trace)
-    pairs = {(order.steps[a].path, order.steps[b].path): (a, b) for a, b in conflicts(order)}
+    pairs = {(order.steps[a].path, order.steps[b].path): (a, b) for a, b in [*conflicts(order), *needed(order)]}
     for pair in pairs.values() or _unordered(order):
         yield _attempt(trace, memories, order, pair, order.turns, conflict=bool(pairs))
     if not pairs and not _unordered(order):
@@ -146,15 +154,16 @@ def _first_behind(order: Order, wait: int) -> int:
     return next(one.id for one in order.steps if one.reaches and one.id > wait and order.before(wait, one.id))
 
 
-def _name(order: Order, step: int) -> tuple[str, int, str, int]:
-    """A step as another trace of nearly the same program knows it."""
-    one = order.steps[step]
-    same = [other for other in order.steps[:step] if _alike(one, other)]
-    return one.lane, one.line, one.title, len(same)
-
-
-def _alike(one: Step, other: Step) -> bool:
-    return (one.lane, one.line, one.title) == (other.lane, other.line, other.title)
+def _names(order: Order) -> dict[tuple[str, int, str, int], int]:
+    """Each access, as another trace of nearly the same program knows it: lane, line, title, and which one of those alike."""
+    alike: Counter[tuple[str, int, str]] = Counter()
+    names = {}
+    for step in order.steps:
+        if step.reaches:
+            name = (step.lane, step.line, step.title)
+            names[*name, alike[name]] = step.id
+            alike[name] += 1
+    return names
 
 
 def memories_of(outcome: Outcome, values: Values = None) -> Memories:

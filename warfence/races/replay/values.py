@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from warfence.races.replay.machine import Seen, value_of
+from warfence.races.scenarios.operations import Reach
 from warfence.races.scenarios.steps import Step, Trace
 
 NOT_SHOWN = "only an allocation races here, which leaves no value"
@@ -30,13 +31,14 @@ def differences(trace: Trace, seen: Seen, final: Mapping[str, Sequence[int]]) ->
         for at, one in enumerate(step.reaches):
             if (step.id, at) not in expected or (step.id, at) not in seen:
                 continue
+            if one.launch:
+                found += _misread(trace, step, one, seen[step.id, at])
+                continue
             pairs = zip(seen[step.id, at], expected[step.id, at], strict=True)
             wrong = [(one.begin + i, saw, right) for i, (saw, right) in enumerate(pairs) if saw != right]
             if wrong:
                 cell, saw, right = wrong[0]
                 found.append(WrongCell(step.id, f"{one.memory}[{cell}]", saw, right))
-            elif one.launch and (saw := seen[step.id, at][0]) not in _values_of(trace, one.launch):
-                found.append(WrongCell(step.id, f"{one.memory}[{one.begin}]", saw, 0, one.launch))
     for name in memory.keys() & final.keys():
         cells = [(i, final[name][i], right) for i, right in memory[name].items() if final[name][i] != right]
         if cells:
@@ -80,5 +82,18 @@ def _writer(trace: Trace, value: int) -> str:
     return f"written by {place(trace.steps[value - 1])}" if value else "never written"
 
 
-def _values_of(trace: Trace, launch: int) -> set[int]:
-    return {value_of(step.id) for step in trace.steps if step.launch == launch}
+def _misread(trace: Trace, step: Step, read: Reach, saw: Sequence[int]) -> list[WrongCell]:
+    """The first cell in which a read does not see the launch that it names, whenever that was called."""
+    right = [other for other in trace.steps if other.launch == read.launch and other is not step]
+    written = {
+        cell
+        for other in right
+        for one in other.reaches
+        if one.memory == read.memory and one.verb in ("writes", "donates")
+        for cell in range(max(one.begin, read.begin), min(one.end, read.end))
+    }
+    values = {value_of(other.id) for other in right}
+    for cell in sorted(written) or [read.begin]:
+        if (value := saw[cell - read.begin]) not in values:
+            return [WrongCell(step.id, f"{read.memory}[{cell}]", value, 0, read.launch)]
+    return []

@@ -95,7 +95,11 @@ def replay_fixed(scenario: Scenario, machines: Machines, values: Mapping[str, in
         repaired = replace(twin[0].scenario, id=f"{scenario.id}, repaired")
         return _replayed(repaired, machines, twin[0], twin[1], explored="ok")  # its other waits may be too strong
     if not scenario.fixed_by:
-        raise InputError(f"scenario '{scenario.id}' has no fixed twin; --fixed is for one that is wrong")
+        why = "no added wait repairs it" if outcome.verdict == "bad" else "there is no race in it to repair"
+        raise InputError(
+            f"scenario '{scenario.id}' is {outcome.verdict}: {why}, and its file names no fixed twin; replay it without "
+            f"--fixed, or name a twin with 'fixed-by'"
+        )
     return replay(find(scenario.fixed_by), machines)
 
 

@@ -8,6 +8,7 @@ from warfence.races.scenarios.explore import Outcome
 from warfence.races.scenarios.repair import Repaired
 from warfence.races.scenarios.steps import Step
 from warfence.races.scenarios.text import text
+from warfence.races.scenarios.witness import Witness
 
 
 def headline(outcome: Outcome) -> str:
@@ -34,8 +35,7 @@ def sentences(outcome: Outcome, repaired: Repaired | None) -> list[str]:
         said.append(f"{'refused' if outcome.verdict == 'error' else 'nothing can go on'}: {outcome.reason}")
     if witness := outcome.witness:
         first, second = steps[witness.first], steps[witness.second]
-        how = "sees the wrong write" if witness.wrong_write else "ran first here, though it was called last"
-        said.append(f"accesses: {_place(first)} and {_place(second)}; the second {how}")
+        said.append(f"accesses: {_place(first)} and {_place(second)}; the second {_how(witness, first, second)}")
         said.append(f"edge: {witness.missing}")
     if outcome.verdict == "bad" and repaired is None:
         said.append("repair: no added wait makes this right")
@@ -94,6 +94,18 @@ def document(outcome: Outcome, repaired: Repaired | None) -> dict[str, Any]:
             for one in outcome.late
         ],
     }
+
+
+def _how(witness: Witness, first: Step, second: Step) -> str:
+    """What is wrong with the second access of a witness. The calls of two threads have no order of their own."""
+    if witness.wrong_write:
+        return "sees the wrong write"
+    named = next((one.launch for step in (first, second) for one in step.reaches if one.launch), 0)
+    if named:
+        return f"ran first here, so that the read does not see the value of launch {named}"
+    if first.thread != second.thread:
+        return f"ran first here, though thread {second.thread} called it after the call of thread {first.thread}"
+    return "ran first here, though it was called last"
 
 
 def _cell(step: Step) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 from warfence.races.replay.gates import StepGates
 from warfence.races.replay.host_machine import HostMachine
 from warfence.races.replay.machine import Machine, Seen
-from warfence.races.replay.parts import parts_of
+from warfence.races.replay.parts import outrun, parts_of
 from warfence.races.replay.sizes import lanes, sizes
 from warfence.races.scenarios.operations import Memories
 from warfence.races.scenarios.steps import Trace
@@ -20,6 +20,9 @@ from warfence_jax.tools.replay.memory import Arrays
 
 NO_BLOCKS = "which memory XLA hands out next is not the program's to say"
 CUT = "a record inside a launch cuts it here, so its arrays are let go earlier than the scenario says"
+HANDLES = (
+    "a read takes the array that its handle names at the call, and here a write of another launch was called before it"
+)
 
 
 class JaxMachines:
@@ -38,7 +41,7 @@ class JaxMachines:
             donates = any(one.verb == "donates" for step in op.steps for one in step.reaches)
             if donates and "records" in kinds:
                 return CUT
-        return ""
+        return HANDLES if self.guards and outrun(trace) else ""
 
     def make(self, trace: Trace, memories: Memories) -> Machine:
         gates, seen = StepGates(), Seen()
