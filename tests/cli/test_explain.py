@@ -121,14 +121,14 @@ def test_the_differences_are_one_table_a_rule_set(capsys: pytest.CaptureFixture[
     rows = cells(explained(capsys, "--differences"))
     assert ["target_verify", "rereading", "ngram", "yes, no", "NONE", "POST_REPLAY", "UNSOUND"] in rows
     assert ["target_verify", "rereading", "eagle", "yes, no", "NONE", "POST_REPLAY", "never taken"] in rows
-    assert ["draft_extend", "captured, segmented", "eagle", "yes", "IN_GRAPH", "PRE_REPLAY", "UNSOUND"] in rows
+    assert ["draft_extend", "captured, segmented, hybrid", "eagle", "yes", "IN_GRAPH", "PRE_REPLAY", "UNSOUND"] in rows
 
 
 def test_a_proposal_differs_only_where_a_draft_extend_publishes(capsys: pytest.CaptureFixture[str]) -> None:
     rows = cells(explained(capsys, "--differences", "--rules", "37988"))
     assert rows == [
         ["draft_extend", SNAPSHOTS, "eagle", "yes, no", "PRE_REPLAY", "POST_REPLAY", "later"],
-        ["draft_extend", "captured, segmented", "eagle", "yes", "IN_GRAPH", "POST_REPLAY", "later"],
+        ["draft_extend", "captured, segmented, hybrid", "eagle", "yes", "IN_GRAPH", "POST_REPLAY", "later"],
     ]  # fmt: skip
 
 
