@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from warfence.races.scenarios.operations import Op, Reach, variants
+from warfence.races.scenarios.choices import variants
+from warfence.races.scenarios.operations import Op, Reach
 from warfence.races.scenarios.program import HOST, Scenario
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from warfence.core.errors import WarfenceError
 from warfence.races.check.findings import Findings
-from warfence.races.replay.plan import memories_of, traces_of
+from warfence.races.replay.plan import traces_of
 from warfence.races.scenarios.explore import Outcome, explore
 from warfence.races.scenarios.operations import Memories
 from warfence.races.scenarios.program import Scenario
@@ -75,7 +75,7 @@ def judge(scenario: Scenario, player: Player) -> Judged:
 
 def played_of(outcome: Outcome) -> list[tuple[Trace, Memories]]:
     """The orders of calls that are played of an explored scenario."""
-    return list(traces_of(outcome)) if outcome.verdict == "ok" else [(outcome.trace, memories_of(outcome))]
+    return list(traces_of(outcome)) if outcome.verdict == "ok" else [(outcome.trace, outcome.trace.memories)]
 
 
 def judge_all(scenarios: Iterable[Scenario], player: Player) -> list[Judged]:

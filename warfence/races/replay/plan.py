@@ -43,7 +43,7 @@ class Attempt:
 
 def attempts(outcome: Outcome, values: Values = None) -> list[Attempt]:
     """What shows the verdict of an explored scenario; nothing where no value can show it. values: its parameters."""
-    trace, memories = outcome.trace, memories_of(outcome, values)
+    trace, memories = outcome.trace, outcome.trace.memories
     order = called_order(trace)
     if outcome.verdict in ("cycle", "error"):
         return [Attempt(trace, memories, _accesses(order, order.turns))]
@@ -78,8 +78,8 @@ def _races(outcome: Outcome, values: Values) -> list[Attempt]:
     """The witness; where the calls of several host threads rule that out in its trace, the first race that can be forced."""
     witness = outcome.witness
     if witness and witness.wrong_write:
-        return [Attempt(outcome.trace, memories_of(outcome, values), _accesses(outcome.order, witness.order))]
-    first = [(outcome.trace, memories_of(outcome, values))]
+        return [Attempt(outcome.trace, outcome.trace.memories, _accesses(outcome.order, witness.order))]
+    first = [(outcome.trace, outcome.trace.memories)]
     for trace, memories in chain(first, traces_of(outcome, values, MOST_SEARCHED)):
         explored, order = Order(trace.steps), called_order(trace)
         pairs = [pair for pair in conflicts(explored) if not explored.before(*pair)]
@@ -164,11 +164,3 @@ def _names(order: Order) -> dict[tuple[str, int, str, int], int]:
             names[*name, alike[name]] = step.id
             alike[name] += 1
     return names
-
-
-def memories_of(outcome: Outcome, values: Values = None) -> Memories:
-    """Those of the variant whose trace the outcome shows."""
-    for ops, memories in traces(outcome.scenario, values):
-        if ops[: len(outcome.trace.ops)] == outcome.trace.ops:
-            return memories
-    raise AssertionError("the trace of an outcome is one of its scenario")

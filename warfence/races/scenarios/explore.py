@@ -8,7 +8,8 @@ sees the write of another one.
 Why that is found without trying all interleavings. With one host thread each wait is bound to one record at its call, so
 what may happen is a partial order of steps. A conflicting pair that it does not order can run in either order: all that must
 run before one of the two, then these two as called or the other way round. If it orders all pairs, all interleavings
-are alike. So one trace decides, and what counts is conflicts, not length. Branches of a `choose` are tried one by one; of
+are alike. So one trace decides, and what counts is conflicts, not length. Branches of a `choose` are tried one by one, and
+where many differ by accesses only, in pairs (`warfence.races.scenarios.choices`); of
 several host threads those orders of calls are tried that can differ (`warfence.races.scenarios.interleave`), and the order
 of calls of each is the serial meaning there.
 
@@ -22,10 +23,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from warfence.core.errors import InputError
+from warfence.races.scenarios.choices import FEW, MOST, combinations, variants
 from warfence.races.scenarios.interleave import orders
 from warfence.races.scenarios.late import Statement, Wait, judged, steady, too_strong
 from warfence.races.scenarios.named import misread, needed, witness
-from warfence.races.scenarios.operations import Memories, Op, variants
+from warfence.races.scenarios.operations import Memories, Op
 from warfence.races.scenarios.order import Order, Pair, conflicts
 from warfence.races.scenarios.program import Scenario
 from warfence.races.scenarios.steps import Refused, Step, Trace
@@ -60,12 +62,25 @@ class Outcome:
 
 def explore(scenario: Scenario, values: Mapping[str, int] | None = None) -> Outcome:
     """Explore a scenario. values: parameters other than written in it. InputError: out of range, too many traces."""
+    outcome = _explore(scenario, values, apart=True)
+    count = combinations(scenario, values)
+    if outcome.verdict != "over" or count <= FEW:
+        return outcome
+    if count > MOST:
+        raise InputError(
+            f"scenario '{scenario.id}' has no race in it, and waits that may be too strong: that has to be so in all {count} "
+            f"combinations of its choices, and at most {MOST} are looked at; take fewer choices"
+        )
+    return _explore(scenario, values, apart=False)
+
+
+def _explore(scenario: Scenario, values: Mapping[str, int] | None, apart: bool) -> Outcome:
     outcomes: list[Outcome] = []  # the first one of each verdict
     waits: list[Wait] = []
     until: dict[int, Outcome] = {}  # the trace in which each of `waits` was judged
     steadily: dict[Statement, tuple[Wait | None, Outcome]] = {}  # what each statement of a loop could be, in all traces
     count = 0
-    for ops, memories in traces(scenario, values):
+    for ops, memories in traces(scenario, values, apart):
         count += 1
         begin = len(waits)
         outcome = _judge(scenario, ops, memories, waits)
@@ -88,10 +103,12 @@ def explore(scenario: Scenario, values: Mapping[str, int] | None = None) -> Outc
     return replace(worst, traces=count)
 
 
-def traces(scenario: Scenario, values: Mapping[str, int] | None = None) -> Iterator[tuple[list[Op], Memories]]:
-    """Every order of host calls that can differ from the others."""
+def traces(
+    scenario: Scenario, values: Mapping[str, int] | None = None, apart: bool = True
+) -> Iterator[tuple[list[Op], Memories]]:
+    """Every order of host calls that can differ from the others. apart: choices that differ by accesses only, in pairs."""
     count = 0
-    for threads, memories in variants(scenario, values):
+    for threads, memories in variants(scenario, values, apart):
         for ops in orders(threads, memories):
             count += 1
             if count > MOST_TRACES:

@@ -1,8 +1,8 @@
-"""A scenario with its parameters, as flat lists of host calls, one list a host thread; one variant for each choice."""
+"""A scenario with its parameters, as flat lists of host calls, one list a host thread; one for each way to choose."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from warfence.core.errors import InputError
@@ -87,30 +87,18 @@ class Memories:
     alias: dict[str, tuple[str, int]]
 
 
-def variants(scenario: Scenario, values: Mapping[str, int] | None = None) -> Iterator[tuple[Threads, Memories]]:
-    """Every combination of choices, each as host threads (the first is `host`). values: parameters that differ.
+class Unroller:
+    """One pass through the scenario, which takes these branches of its choices, and the first ones of all others.
 
-    InputError: an unknown parameter, a cell, event or repetition out of range.
+    taken and ways: which branch each choice took, and of how many; branches: its calls.
     """
-    decisions: list[int] = []
-    while True:
-        unroller = _Unroller(scenario, values or {}, decisions)
-        yield unroller.threads, unroller.memories
-        decisions = unroller.taken
-        while decisions and decisions[-1] + 1 == unroller.ways[len(decisions) - 1]:
-            decisions.pop()
-        if not decisions:
-            return
-        decisions[-1] += 1
 
-
-class _Unroller:
-    """One pass through the scenario. taken and ways: which branch each choice took, and of how many."""
-
-    def __init__(self, scenario: Scenario, values: Mapping[str, int], decisions: Sequence[int]) -> None:
+    def __init__(self, scenario: Scenario, values: Mapping[str, int], decisions: Sequence[int] = ()) -> None:
         self._scenario, self._values, self._decisions = scenario, values, decisions
         self.taken: list[int] = []
         self.ways: list[int] = []
+        self.branches: list[list[Op]] = []
+        self._turns = 0
         self.threads: Threads = {HOST: []}
         self.memories = Memories({}, {}, [], {})
         self._env: dict[str, int] = {}
@@ -145,7 +133,13 @@ class _Unroller:
                     self._run(steps, here, inner)
                     self._add(out, Op(self._thread, lane, "launch", here, one.line, launch=launch, steps=tuple(inner)))
                 case Repeat(name, first, last, inside):
-                    for turn in range(self._number(first), self._number(last) + 1):
+                    turns = range(self._number(first), self._number(last) + 1)
+                    self._turns += len(turns)
+                    if self._turns > LONGEST:
+                        raise self._wrong(
+                            f"{self._turns} turns of loops, and at most {LONGEST} are; take smaller parameters"
+                        )
+                    for turn in turns:
                         self._env[name] = turn
                         self._run(inside, here, out)
                     self._env.pop(name, None)
@@ -154,7 +148,9 @@ class _Unroller:
                     branch = self._decisions[at] if at < len(self._decisions) else 0
                     self.taken.append(branch)
                     self.ways.append(len(branches))
+                    begin = len(out)
                     self._run(branches[branch], (*here, branch), out)
+                    self.branches.append(out[begin:])
                 case Thread(name, inside):
                     self._thread, self.threads[name] = name, []
                     self._run(inside, here, self.threads[name])

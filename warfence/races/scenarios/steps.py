@@ -87,7 +87,7 @@ class Trace:
         self.ops: list[Op] = []  # the calls, in this order
         self.unbound: list[int] = []  # waits for an event that nothing had recorded, and awaits of no record
         self.copies: list[int] = []  # donations that a view made into copies
-        self._memories = memories
+        self.memories = memories
         self._last: dict[str, int] = {}  # the last step of each lane and thread
         self._events: dict[str, list[int]] = {}
         self._mailboxes: dict[str, tuple[str, int]] = {}  # the ticket's event, and the step that published it
@@ -166,7 +166,7 @@ class Trace:
         if any(view is old for view in self._views.values()):
             self._made += 1
             new = _Array(f"{old.memory}, copy {self._made}", number)
-            size = self._memories.size[reach.memory]
+            size = self.memories.size[reach.memory]
             reaches += [Reach("reads", old.memory, 0, size), Reach("writes", new.memory, 0, size)]
             self.copies.append(number)
             waited = [] if old.defined is None else [old.defined]
@@ -201,7 +201,7 @@ class Trace:
         return memory
 
     def _block(self, op: Op, name: str) -> str:
-        if name in self._freed or (name not in self._memories.kind and name not in self._blocks):
+        if name in self._freed or (name not in self.memories.kind and name not in self._blocks):
             raise Refused(op, f"the block '{name}' is used after its owner let go of it")
         return self._blocks.get(name, name)
 
