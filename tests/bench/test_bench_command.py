@@ -77,7 +77,7 @@ def test_curves_along_an_axis_are_drawn(tmp_path: Path) -> None:
         (["--strategy", "hope"], "unknown strategy 'hope'; choose one of: serial, "),
         (["--steps", "2"], "--steps is 2; give at least 8"),
         (["--rounds", "0"], "--rounds is 0; give at least 1"),
-        (["--out", "no/such/folder.json"], "--out 'no/such/folder.json': the directory 'no/such' does not exist"),
+        (["--out", "no/such/folder.json"], "--out 'no/such/folder.json': no file can be written there"),
         (["--compare", "absent.json"], "'absent.json' cannot be read (No such file or directory)"),
         (["--plots", "pyproject.toml"], "--plots 'pyproject.toml' is a file; give a directory"),
         (["--compare", "pyproject.toml"], "'pyproject.toml' is no JSON"),

@@ -150,9 +150,9 @@ def test_an_expected_failure_that_fails_is_right(
         (["--device", "moon"], "backend strict: unknown device 'moon'; it has only: cpu"),
         (
             ["--json", "no/such/folder.json"],
-            "--json 'no/such/folder.json' cannot be written; give a file in a directory",
+            "--json 'no/such/folder.json': no file can be written there; give one in a folder",
         ),
-        (["--skips-file", "absent.txt"], "'absent.txt' cannot be read: No such file or directory"),
+        (["--skips-file", "absent.txt"], "'absent.txt' cannot be read (No such file or directory)"),
     ],
 )
 def test_bad_input_is_one_line_and_two(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

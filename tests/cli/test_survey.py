@@ -47,6 +47,12 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("pretend")
+def test_nothing_of_the_current_directory_stands_for_the_standard_library(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('a json.py of the current directory was run')")
+    assert survey.ask("backend:pretend:Good")["error"] is None
+
+
+@pytest.mark.usefixtures("pretend")
 def test_a_backend_tells_its_device_and_capabilities() -> None:
     assert survey.ask("backend:pretend:Good") == {
         "error": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,7 +35,7 @@ def draw(cases: Sequence[CaseResult], environment: Environment, directory: Path)
     directory.mkdir(parents=True, exist_ok=True)
     for backend, device in dict.fromkeys((case.backend, case.device) for case in cases):
         mine = [case for case in cases if (case.backend, case.device) == (backend, device)]
-        about, label = f"{backend} on {device}", f"{backend.replace(':', '_')}-{device}"
+        about, label = f"{backend} on {device}", _file_name(f"{backend}-{device}")
         points = [case for case in mine if case.case == Case(case.case.forward)]
         if points:
             yield _bars(points, about, environment, directory / f"{label}-over-ideal.svg")
@@ -43,8 +44,13 @@ def draw(cases: Sequence[CaseResult], environment: Environment, directory: Path)
             for forward in dict.fromkeys(case.case.forward for case in mine):
                 moved = [case for case in mine if case.case.forward == forward and _only(case.case, axis)]
                 if len(moved) > 1:
-                    where = directory / f"{label}-{forward}-{axis.replace('_', '-')}.svg"
+                    where = directory / f"{label}-{_file_name(forward)}-{axis.replace('_', '-')}.svg"
                     yield _curves(moved, axis, title, f"{about}, {forward}", environment, where)
+
+
+def _file_name(text: str) -> str:
+    """The text as a part of a file's name: nothing in it leads out of the directory."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", text).lstrip(".") or "_"
 
 
 def _only(case: Case, axis: str) -> bool:

@@ -29,7 +29,7 @@ from warfence.cli.meter import metered
 from warfence.cli.output import print_json, say, screens
 from warfence.core.errors import InputError
 from warfence.host.documents import plain
-from warfence.serve.jobs.options import check_out
+from warfence.host.files import check_output, write_output
 from warfence.serve.jobs.start import open_backend
 from warfence.serve.jobs.workload import at_least
 
@@ -84,7 +84,7 @@ def bench(
     """
     old = documents.read_document(compare) if compare is not None else None
     if out is not None:
-        check_out(out)
+        check_output("--out", out)
     if plots is not None:
         check_plots(plots)
     console, bars = screens(as_json)
@@ -160,7 +160,7 @@ def _surroundings(plan: BenchOptions) -> tuple[list[dict[str, Any]], dict[str, s
 def _write(made: documents.Document, out: Path | None, plots: Path | None, console: Console) -> None:
     try:
         if out is not None:
-            out.write_text(json.dumps(plain(made), indent=1) + "\n", encoding="utf-8")
+            write_output(out, json.dumps(plain(made), indent=1) + "\n", "--out")
             say(console, f"Written: {out}")
         for path in draw(made.cases, made.environment, plots) if plots is not None else ():
             say(console, f"Written: {path}")

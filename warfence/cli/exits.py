@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from warfence.core.errors import InputError, StageError, WarfenceError
+from warfence.host.files import OutputError
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -27,7 +28,7 @@ def how_it_ends(ended: BaseException) -> tuple[int, str]:
     if isinstance(ended, usage_error):
         command = getattr(getattr(ended, "ctx", None), "command_path", "warfence")
         return BAD_INPUT, f"error: {_sentence(ended)}; see {command} --help"
-    if isinstance(ended, (CheckFailed, StageError)):
+    if isinstance(ended, (CheckFailed, OutputError, StageError)):
         return FAILED, f"error: {ended}"
     if isinstance(ended, Interrupted):
         return INTERRUPTED, f"interrupted: {ended}"

@@ -12,6 +12,7 @@ from warfence.cli import options as given
 from warfence.cli.exits import DONE, FAILED
 from warfence.cli.output import print_json, print_table, say, screen
 from warfence.core.errors import InputError
+from warfence.host.files import write_output
 from warfence.races.scenarios.explore import Outcome
 from warfence.races.scenarios.explore import explore as explore_one
 from warfence.races.scenarios.library import catalogue as all_scenarios
@@ -50,7 +51,7 @@ def explore(
     if rewrite:
         if not path.exists():
             raise InputError(f"--format writes a file; '{file}' is a scenario of the catalogue, see --text")
-        _write(path, normal(scenarios[0]))
+        write_output(path, normal(scenarios[0]))
         raise typer.Exit(DONE)
     if pages:
         say(screen(quiet=as_json), f"{len(write_pages(pages))} pages in {pages}")
@@ -74,13 +75,6 @@ def set_values(parameters: list[str]) -> dict[str, int]:
             raise InputError(f"--set '{one}'; give a parameter and a whole number, such as --set N=5")
         values[name] = int(number)
     return values
-
-
-def _write(path: Path, content: str) -> None:
-    try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}); give a file of your own") from error
 
 
 def _document(outcomes: list[Outcome], documents: list[dict[str, Any]]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +23,8 @@ from warfence.cli.output import print_json, say, screens
 from warfence.cli.parity_view import print_report, summary
 from warfence.cli.trace import write_timelines
 from warfence.core.attention import attention_names
-from warfence.core.errors import InputError, WarfenceError
+from warfence.core.errors import WarfenceError
+from warfence.host.files import check_output, write_output
 from warfence.parity.cells import BATCHES, Cell, matrix, mode_cases
 from warfence.parity.junit import junit
 from warfence.parity.report import Report
@@ -77,7 +79,7 @@ def parity(
     """
     outputs = {"--json": None if as_json in (None, "-") else Path(str(as_json)), "--junit": junit, "--html": html}
     for option, path in (*outputs.items(), ("--timeline", timeline)):
-        _check_writable(option, path)
+        check_output(option, path)
     cells = _cells(mode or [], attention or [], quick)
     shown = first_fine(cells) if timeline is not None else None
     selection = read_selection(skips_file, xfails_file)
@@ -90,7 +92,7 @@ def parity(
     report.missing, report.versions = missing(backend or []), _versions()
     report.devices = _devices({str(about["device"]) for about in report.backends.values()})
     print_report(console, report)
-    for option, write in (("--json", _write_json), ("--junit", _write_junit), ("--html", _write_html)):
+    for option, write in (("--json", _json), ("--junit", _junit), ("--html", _html)):
         path = outputs[option]
         if path is not None:
             _write(option, path, report, write)
@@ -110,17 +112,8 @@ def _cells(modes: list[str], attentions: list[str], quick: bool) -> list[Any]:
     return [cell for cell in chosen if not quick or cell.batch == BATCHES[0]]
 
 
-def _check_writable(option: str, path: Path | None) -> None:
-    """InputError now, and not after a minute of work, when the file cannot be written."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
-        raise InputError(f"{option} '{path}' cannot be written; give a file in a directory that exists and is writable")
-
-
-def _write(option: str, path: Path, report: Report, write: Callable[[Path, Report], None]) -> None:
-    try:
-        write(path, report)
-    except OSError as cause:
-        raise CheckFailed(f"{option} '{path}' cannot be written ({cause.strerror})") from cause
+def _write(option: str, path: Path, report: Report, write: Callable[[Report], str | bytes]) -> None:
+    write_output(path, write(report), option)
 
 
 def _write_trials(console: Console, path: Path, plan: SuiteOptions, cell: Cell) -> None:
@@ -135,16 +128,18 @@ def _write_trials(console: Console, path: Path, plan: SuiteOptions, cell: Cell) 
     say(console, f"Written: {path} (open it in https://ui.perfetto.dev or chrome://tracing)")
 
 
-def _write_json(path: Path, report: Report) -> None:
-    path.write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
+def _json(report: Report) -> str:
+    return json.dumps(report.to_json(), indent=2) + "\n"
 
 
-def _write_junit(path: Path, report: Report) -> None:
-    junit(report).write(path, encoding="utf-8", xml_declaration=True)
+def _junit(report: Report) -> bytes:
+    made = BytesIO()
+    junit(report).write(made, encoding="utf-8", xml_declaration=True)
+    return made.getvalue()
 
 
-def _write_html(path: Path, report: Report) -> None:
-    path.write_text(page(Contents(report)), encoding="utf-8")
+def _html(report: Report) -> str:
+    return page(Contents(report))
 
 
 def _versions() -> dict[str, str]:

@@ -15,8 +15,9 @@ from warfence.cli.contenders import prepare
 from warfence.cli.exits import DONE, FAILED
 from warfence.cli.explore import set_values
 from warfence.cli.output import print_json, print_table, say, screens
-from warfence.cli.trace import check_file, write_timelines
+from warfence.cli.trace import write_timelines
 from warfence.core.errors import InputError
+from warfence.host.files import check_output
 from warfence.races.replay.registry import installed, machines
 from warfence.races.replay.values import place
 from warfence.races.replay.verdicts import Replayed, replay_fixed
@@ -53,7 +54,7 @@ def replay(
         raise InputError(f"{'a file and' if file else 'neither a file nor'} --catalogue; give one of the two")
     if timeline is not None and catalogue:
         raise InputError("--timeline is of one scenario; name one instead of --catalogue")
-    check_file("--timeline", timeline)
+    check_output("--timeline", timeline)
     prepare()
     path = Path(file)
     scenarios = all_scenarios() if catalogue else (read(path) if path.suffix or path.exists() else find(file),)

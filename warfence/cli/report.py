@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +17,7 @@ from warfence.cli.exits import CheckFailed
 from warfence.cli.meter import metered
 from warfence.cli.output import say, screen
 from warfence.cli.parity_view import summary
-from warfence.core.errors import InputError
+from warfence.host.files import check_output, write_output
 from warfence.host.meter import Meter
 from warfence.parity.cells import BATCHES, Cell, matrix
 from warfence.parity.report import Report
@@ -59,7 +57,7 @@ def report(
     Without --quick and --parity all cells, laws and mutants are run, which takes some minutes. Exits with 1 when something is
     not in order; the page is written then, too. On bad input nothing is written.
     """
-    check_out(out)
+    check_output("the report", out)
     benches = [read_bench(path) for path in bench or []]
     read = read_parity(parity) if parity is not None else None
     chosen = contenders(backend or [], device)
@@ -75,7 +73,7 @@ def report(
         contents.left_out["bench"] = "no --bench FILE was given"
     if quick and read is None:
         contents.left_out["laws"] = "--quick runs neither laws nor mutants"
-    write_page(out, page(contents))
+    write_output(out, page(contents), "the report")
     say(console, f"Written: {out}")
     if not measured.ok:
         raise CheckFailed(summary(measured))
@@ -113,38 +111,3 @@ def _contents(
         catalogue=explored,
         left_out={} if catalogue else {"catalogue": "--no-catalogue was given"},
     )
-
-
-def check_out(path: Path) -> None:
-    """InputError now, and not after minutes of work, when the page cannot be written."""
-    what = None
-    if path.is_dir():
-        what = "is a folder; give a file"
-    elif not path.parent.is_dir():
-        what = f"cannot be written: there is no folder '{path.parent}'; make it first"
-    elif not os.access(path.parent, os.W_OK) or (path.exists() and not path.is_file()):
-        what = "cannot be written; give a file in a folder that is writable"
-    if what is not None:
-        raise InputError(f"'{path}' {what}, such as report.html")
-
-
-def write_page(path: Path, text: str) -> None:
-    """Whole or not at all: beside it first, then in its place. CheckFailed where that fails."""
-    beside = None
-    try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".html", delete=False) as file:
-            beside = Path(file.name)
-            file.write(text)
-        beside.chmod(0o666 & ~_umask())
-        beside.replace(path)
-    except OSError as cause:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
-        raise CheckFailed(f"'{path}' cannot be written ({cause.strerror})") from cause
-
-
-def _umask() -> int:
-    """What a file made here would not be allowed."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,9 +13,9 @@ from rich.console import Console
 
 from warfence.cli.options import HOW
 from warfence.cli.output import say
-from warfence.cli.trace import check_file, write_timelines
+from warfence.cli.trace import write_timelines
 from warfence.core.backend import Backend
-from warfence.core.errors import InputError
+from warfence.host.files import check_output
 from warfence.races.check.findings import check
 from warfence.races.check.log_file import LogWriter, read_log
 from warfence.serve.jobs.job import Job
@@ -42,9 +41,8 @@ TimelineFile = Annotated[
 
 def check_files(log: Path | None, timeline: Path | None) -> None:
     """InputError when no file can be written there. Before anything else is done."""
-    if log is not None and (log.is_dir() or not os.access(log.parent, os.W_OK)):
-        raise InputError(f"--watch '{log}': no file can be written there; give one in a folder that is writable")
-    check_file("--timeline", timeline)
+    check_output("--watch", log)
+    check_output("--timeline", timeline)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Ask a framework or a backend about itself, in a child process.
 
 A child, because the answer may be a crash, a hang or memory taken on a GPU, and because the command line itself
-imports no framework. `ask` runs in the parent; `python -m warfence.cli.survey SUBJECT` is the child, which prints
-one JSON document as its last line.
+imports no framework. `ask` runs in the parent; the child prints one JSON document as its last line. The current directory,
+where a plug-in may lie, comes last on its path: a `json.py` there is not run.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from warfence.core.errors import WarfenceError
 
 TIMEOUT_SECONDS = 180  # the first import of a framework from a cold disk takes most of a minute
 
+CHILD = "import sys; sys.path += sys.argv[2:]; from warfence.cli.survey import tell; tell()"
 NOT_FLAGS = ("reasons", "ways")  # of `Capabilities`
 
 Answer = dict[str, Any]
@@ -33,11 +34,10 @@ def ask(subject: str, timeout: float = TIMEOUT_SECONDS) -> Answer:
     framework of that backend sees, or what the backend says of itself.
     """
     environ = dict(os.environ)
-    root = str(Path(__file__).resolve().parents[2])
-    environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, os.getcwd(), environ.get("PYTHONPATH"))))
+    places = [str(Path(__file__).resolve().parents[2]), os.getcwd()]
     for one in packages.frameworks().values():
         environ.update(one.environment)  # looking must not take the GPU's memory
-    command = [sys.executable, "-m", "warfence.cli.survey", subject]
+    command = [sys.executable, "-P", "-c", CHILD, subject, *places]  # -P: nothing unsafe before the standard library
     try:
         done = subprocess.run(
             command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
@@ -94,5 +94,6 @@ def _backend(name: str) -> Answer:
         backend.close()
 
 
-if __name__ == "__main__":
+def tell() -> None:
+    """What the child does: print the answer about its first argument."""
     print(json.dumps(answer(sys.argv[1])))

@@ -16,8 +16,8 @@ from warfence.cli import options as given
 from warfence.cli import words
 from warfence.cli.exits import CheckFailed, Interrupted
 from warfence.cli.output import print_json, print_table, say, screens
-from warfence.cli.trace import check_file
 from warfence.core.errors import InputError
+from warfence.host.files import check_output, write_output
 from warfence.parity.selection import choose
 from warfence.races.replay.registry import devices, replaying
 from warfence.races.scenarios.program import VERDICTS
@@ -59,7 +59,7 @@ def sweep(
     """
     if resume and out is None:
         raise InputError("--resume goes on with a file; give --out")
-    check_file("--out", out)
+    check_output("--out", out)
     plan = SweepOptions(_families(family or []), steps, limit, seed, _backends(backend or [], device), device)
     chunks = plan.chunks()
     judges_of(plan)  # what is missing for the lanes is said now, and not by each worker
@@ -130,10 +130,7 @@ def _write_programs(console: Console, out: Path | None, made: dict[str, Any]) ->
         console.print(one["program"], end="", soft_wrap=True)
         if out:
             path = out.with_name(f"{out.stem}-{one['id']}.scenario")
-            try:
-                path.write_text(one["program"], encoding="utf-8")
-            except OSError as cause:
-                raise CheckFailed(f"'{path}' cannot be written ({cause.strerror})") from cause
+            write_output(path, one["program"])
             say(console, f"Written: {path}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -14,9 +13,9 @@ from rich.console import Console
 from warfence import backends
 from warfence.cli import options as given
 from warfence.cli import words
-from warfence.cli.exits import CheckFailed
 from warfence.cli.output import print_json, print_table, prose, say, screens
 from warfence.core.errors import InputError
+from warfence.host.files import check_output, write_output
 from warfence.serve.jobs.options import ServeOptions
 from warfence.show.timeline.launch_times import document, launch_times
 from warfence.show.timeline.model import Timeline
@@ -53,7 +52,7 @@ def trace(
     if profile and len(names) > 1:
         raise InputError("--profile lays one timeline over one profile; give one --backend")
     for option, path in (("--out", out), ("--svg", svg)):
-        check_file(option, path)
+        check_output(option, path)
     console, _ = screens(as_json)
     with TemporaryDirectory() as folder:
         profiled = Path(folder) / "profile.json" if profile else None
@@ -70,19 +69,10 @@ def trace(
         say(console, f"Written: {svg}")
 
 
-def check_file(option: str, path: Path | None) -> None:
-    """InputError now, and not after the run, when no file can be written there."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK)):
-        raise InputError(f"{option} '{path}': no file can be written there; give one in a folder that is writable")
-
-
 def write_timelines(option: str, path: Path, *timelines: Timeline, profile: Path | None = None) -> None:
     """Write Trace Event JSON; over the profile, where there is one."""
     document = overlay(timelines[0], profile) if profile is not None else trace_events(*timelines)
-    try:
-        path.write_text(json.dumps(document) + "\n", encoding="utf-8")
-    except OSError as cause:
-        raise CheckFailed(f"{option} '{path}' cannot be written ({cause.strerror})") from cause
+    write_output(path, json.dumps(document) + "\n", option)
 
 
 def _traced(
@@ -99,10 +89,7 @@ def _traced(
 def _draw(path: Path, timelines: list[Timeline]) -> None:
     cut = [first_step(timeline) for timeline in timelines]
     text = svg(cut[0]) if len(cut) == 1 else stacked_svg(cut)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as cause:
-        raise CheckFailed(f"--svg '{path}' cannot be written ({cause.strerror})") from cause
+    write_output(path, text, "--svg")
 
 
 def _tell(console: Console, timeline: Timeline) -> None:

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from warfence.core.errors import InputError
+from warfence.host.files import read_input
 
 T = TypeVar("T")
-NO_JSON = (msgspec.DecodeError, UnicodeDecodeError)  # the second of msgspec before 0.23
+NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # the second of msgspec before 0.23
 LONGEST = 60  # characters of a wrong value that are shown
 _WORDS = {
     "int": "an integer", "float": "a number", "str": "a text", "bool": "true or false", "array": "a list",
@@ -26,11 +27,7 @@ def read_document(path: Path, kind: type[T], what: str, remedy: str, name: str =
     InputError, which ends in the remedy: it cannot be read, it is no JSON, or a field is not as the type says.
     """
     name = name or f"'{path}'"
-    try:
-        raw = path.read_bytes()
-    except OSError as cause:
-        raise InputError(f"{name} cannot be read ({cause.strerror}); {remedy}") from cause
-    return decoded(raw, kind, what, remedy, name)
+    return decoded(read_input(path, name, remedy), kind, what, remedy, name)
 
 
 def decoded(raw: bytes, kind: type[T], what: str, remedy: str, name: str) -> T:

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from warfence.core.errors import InputError
+from warfence.host.files import MOST_TEXT, read_input
 
 NO_REASON = "no reason given"
 
@@ -92,10 +93,11 @@ def _read(path: Path | None) -> tuple[Line, ...]:
     if path is None:
         return ()
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as cause:
-        why = cause.strerror if isinstance(cause, OSError) else "it is not UTF-8 text"
-        raise InputError(f"'{path}' cannot be read: {why}") from cause
+        text = read_input(path, f"'{path}'", "give a text file with one id a line", MOST_TEXT).decode("utf-8")
+    except UnicodeDecodeError as cause:
+        raise InputError(
+            f"'{path}' cannot be read (it is not UTF-8 text); give a text file with one id a line"
+        ) from cause
     lines = []
     for number, line in enumerate(text.splitlines(), 1):
         pattern, _, reason = (part.strip() for part in line.partition("#"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,6 +22,7 @@ from warfence.core.program import ForwardProgram, Gated
 from warfence.core.promises import DRAFT, TARGET
 from warfence.core.runner import Runner
 from warfence.core.scheduler import NO_HOOKS, Scheduler, Timing
+from warfence.host.switches import switch
 from warfence.serve.forced_order import ForcedOrder, Hold, gates_of
 from warfence.serve.latency import NO_LATENCY, Latency, occupancy
 from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
@@ -135,7 +135,7 @@ class Engine:
         self.drafting = spec.drafting(model, draft, block)
         self.limits = config.limits(model, self.drafting.block if self.drafting is not None else 1)
         attention = make_attention(config.attention, sliding_layers(model))
-        prefill = os.environ.get(PREFILL_READ_DONE) == "1" if config.prefill is None else config.prefill
+        prefill = switch(PREFILL_READ_DONE) if config.prefill is None else config.prefill
         self.fence = FencePlan(attention, spec, prefill, config.markers, trusting=config.trusting)
         self.forwards = ForwardSet()
         self._weights = weights
@@ -201,13 +201,13 @@ class Engine:
         for request in requests:
             planner.check(request)
         runners = {name: Runner(name, forward, schedule) for name in (TARGET, DRAFT)}
-        forced_coarse = os.environ.get(FORCE_COARSE) == "1" and fence is FenceMode.FINE
+        forced_coarse = switch(FORCE_COARSE) and fence is FenceMode.FINE
         barrier = WarBarrier(FenceMode.COARSE if forced_coarse else fence)
         forced = None if serial else self._forced_order()
         scheduler = Scheduler(
             self.forwards, runners, barrier, schedule, forward, launches=self._launches, promises=self.spec,
             hooks=forced or NO_HOOKS, idle=self.config.idle,
-            coarse=frozenset({ForwardMode.EXTEND}) if os.environ.get(FORCE_PREFILL_COARSE) == "1" else frozenset(),
+            coarse=frozenset({ForwardMode.EXTEND}) if switch(FORCE_PREFILL_COARSE) else frozenset(),
         )  # fmt: skip
         work = Serving(planner, requests, eos_ids=frozenset(self.model.eos_ids), on_token=on_token)
         (scheduler.serial if serial else scheduler.overlapped)(work)

@@ -58,7 +58,7 @@ def test_a_log_that_is_written_as_it_grows_is_the_same_log(tmp_path: Path) -> No
 
 
 def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="no file can be written there"):
         LogWriter(tmp_path / "none" / "log")
 
 
@@ -138,3 +138,13 @@ def test_a_line_that_is_no_text_is_refused_with_its_number(path: Path) -> None:
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert "none cannot be read (No such file or directory); give a log" in refusal(tmp_path / "none")
+
+
+def test_a_log_keeps_what_was_there_until_its_first_record(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("an older log")
+    writer = LogWriter(log)
+    assert log.read_text() == "an older log"
+    writer.append(EVENTS[0])
+    writer.close()
+    assert read_log(log).events == EVENTS[:1]

@@ -73,7 +73,7 @@ def test_a_file_is_written_in_its_normal_form(tmp_path: Path, capsys: pytest.Cap
         ([], "neither a file nor --catalogue; give one of the two"),
         (["coarse", "--catalogue"], "a file and --catalogue; give one of the two"),
         (["corse"], "no scenario 'corse' in the catalogue; did you mean 'coarse'?"),
-        (["nowhere.scenario"], "nowhere.scenario cannot be read as a text file"),
+        (["nowhere.scenario"], "nowhere.scenario cannot be read (No such file or directory); give a .scenario file"),
         (["coarse", "--set", "N"], "--set 'N'; give a parameter and a whole number, such as --set N=5"),
         (["coarse", "--pages", "x"], "--pages is for the whole catalogue; give --catalogue, too"),
         (["coarse", "--format"], "--format writes a file; 'coarse' is a scenario of the catalogue"),

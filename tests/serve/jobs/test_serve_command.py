@@ -265,7 +265,7 @@ def test_a_trace_is_served_to_its_lengths(serve: Serve, tmp_path: Path) -> None:
             "7 prompt tokens + 500 new tokens = 507, but context and KV pool hold 128; shorten",
         ),
         (("--model", "absent"), "'absent' is no directory; give a Hugging Face model directory"),
-        (("--out", "absent/o.jsonl"), "--out 'absent/o.jsonl': the directory 'absent' does not exist; make it"),
+        (("--out", "absent/o.jsonl"), "--out 'absent/o.jsonl': no file can be written there"),
         (("--tables", "aliased"), "backend 'torch' does not know --tables aliased"),
         (("--bogus",), "No such option: --bogus"),
         (("surplus",), "unexpected extra argument"),

@@ -88,7 +88,7 @@ def test_what_cannot_be_laid_over(trace: Trace, tmp_path: Path) -> None:
     ):
         overlay(trace("strict"), tmp_path / "profile.json")
     timeline = _at(trace("strict"), 0)
-    with pytest.raises(InputError, match=r"cannot be read as a profile"):
+    with pytest.raises(InputError, match=r"missing.json. cannot be read"):
         overlay(timeline, tmp_path / "missing.json")
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 
 from warfence.core.errors import InputError
 from warfence.host.documents import NO_JSON
+from warfence.host.files import OutputError, check_output, read_input
 from warfence.host.quiet import no_collection
 from warfence.races.check.events import ACCESSES, HOST, KINDS, WAITS, Event
 
@@ -64,12 +65,11 @@ class LogWriter:
     def __init__(self, path: Path, unseen: Sequence[str] = ()) -> None:
         """InputError when the file cannot be written."""
         self.count = 0
+        self._path, self._unseen = path, list(unseen)
         self._waiting: list[Event] = []
-        try:
-            self._file = path.open("wb")
-        except OSError as error:
-            raise InputError(f"the log {path} cannot be written ({error.strerror}); give a file in a folder") from error
-        self._write([Header(FORMAT, VERSION, FIELDS, list(unseen))])
+        self._file: BinaryIO | None = None  # opened with the first record: until then what was there stays
+        self._closed = False
+        check_output("the log", path)
 
     def append(self, event: Event) -> None:
         """Take one event."""
@@ -79,10 +79,12 @@ class LogWriter:
 
     def close(self) -> None:
         """Write what is left, and the count. Safe to call twice."""
-        if not self._file.closed:
+        if not self._closed:
+            self._closed = True
             self._flush()
             self._write([Footer(self.count)])
-            self._file.close()
+            if self._file is not None:
+                self._file.close()
 
     def __enter__(self) -> LogWriter:
         return self
@@ -96,7 +98,15 @@ class LogWriter:
         self._write(_short(event) for event in events)
 
     def _write(self, lines: Iterable[object]) -> None:
-        self._file.writelines(_ENCODE(line) + b"\n" for line in lines)
+        try:
+            if self._file is None:
+                self._file = self._path.open("wb")
+                self._write([Header(FORMAT, VERSION, FIELDS, self._unseen)])
+            self._file.writelines(_ENCODE(line) + b"\n" for line in lines)
+        except OSError as cause:
+            raise OutputError(
+                f"the log '{self._path}' cannot be written ({cause.strerror}); it ends before that"
+            ) from cause
 
 
 def _short(event: Event) -> tuple[object, ...]:
@@ -116,10 +126,7 @@ def write_log(path: Path, events: Iterable[Event], unseen: Sequence[str] = ()) -
 
 def read_log(path: Path) -> Log:
     """Read and check a whole log. InputError with file and line."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); give a log that warfence wrote") from error
+    raw = read_input(path, str(path), "give a log that warfence wrote")
     lines = raw.split(b"\n")
     header = _header(path, lines[0])
     if lines.pop():

@@ -8,6 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 
 from warfence.core.errors import InputError
+from warfence.host.files import write_output
 from warfence.races.scenarios.forms import DECLARATIONS, FORMS
 from warfence.races.scenarios.groups import groups
 from warfence.races.scenarios.library import catalogue
@@ -35,7 +36,7 @@ def write_pages(folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in pages().items():
-            (folder / name).write_text(content, encoding="utf-8")
+            write_output(folder / name, content)
             written.append(folder / name)
     except OSError as error:
         raise InputError(f"{folder} cannot be written ({error.strerror or error}); give another folder") from error

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warfence.core.errors import InputError
+from warfence.host.files import MOST_TEXT, read_input
 from warfence.races.scenarios.forms import ACCESSES, BLOCKS, DECLARATIONS, IN_LAUNCH, forms_of
 from warfence.races.scenarios.header import read_header
 from warfence.races.scenarios.names import Names
@@ -28,9 +29,10 @@ from warfence.races.scenarios.words import Line, ScenarioError
 
 def read(path: Path) -> Scenario:
     """Read and parse a file. InputError when it cannot be read."""
+    raw = read_input(path, str(path), "give a .scenario file", MOST_TEXT)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
         raise InputError(f"{path} cannot be read as a text file: {error}; give a .scenario file") from error
     return parse(text, str(path))
 

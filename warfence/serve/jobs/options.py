@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from warfence import backends
 from warfence.core.attention import make_attention
 from warfence.core.errors import InputError
 from warfence.core.modes import FenceMode
+from warfence.host.files import check_output
 from warfence.serve.engine import EngineConfig
 from warfence.serve.jobs.workload import at_least
 from warfence.serve.sampling import SamplingParams
@@ -88,7 +88,7 @@ class ServeOptions:
         if self.speed is not None and not 0 < self.speed < math.inf:
             raise InputError(f"--speed is {self.speed}; give a positive number, such as 2.0 for twice as fast")
         if self.out is not None:
-            check_out(self.out)
+            check_output("--out", self.out)
 
     def _check_spec(self) -> None:
         """An algorithm that there is, and nothing beside it that it rules out."""
@@ -118,17 +118,6 @@ class ServeOptions:
     def backend_options(self) -> dict[str, str]:
         """Constructor arguments beside the device: only what differs from the default, which other backends lack."""
         return {} if self.tables in (None, DEFAULT_TABLES) else {"tables": str(self.tables)}
-
-
-def check_out(path: Path) -> None:
-    """InputError when nothing could be written to `path` at the end of the work."""
-    folder = path.parent
-    if path.is_dir():
-        raise InputError(f"--out '{path}' is a directory; give a file, such as '{path / 'results.jsonl'}'")
-    if not folder.is_dir():
-        raise InputError(f"--out '{path}': the directory '{folder}' does not exist; make it, or write elsewhere")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"--out '{path}': the directory '{folder}' is not writable; write elsewhere")
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> None:

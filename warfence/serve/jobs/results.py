@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from warfence.host.files import write_output
 from warfence.serve.jobs.job import Job
 from warfence.serve.jobs.session import is_finished
 from warfence.serve.requests import Request
@@ -35,13 +35,6 @@ def result_line(job: Job, request: Request) -> dict[str, Any]:
 def write_results(path: Path, job: Job, requests: Sequence[Request]) -> int:
     """Write the finished ones and return how many. Nobody sees half of the file: it is renamed when complete."""
     done = finished(job, requests)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as file:
-            for request in done:
-                file.write(json.dumps(result_line(job, request), ensure_ascii=False) + "\n")
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    lines = [json.dumps(result_line(job, request), ensure_ascii=False) + "\n" for request in done]
+    write_output(path, "".join(lines), "--out")
     return len(done)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warfence.core.errors import InputError
+from warfence.host.files import MOST_TEXT, read_input
 from warfence.serve.requests import Request
 from warfence.serve.sampling import SamplingParams
 
@@ -43,10 +44,7 @@ def read_text_lines(path: Path, what: str) -> list[tuple[int, str]]:
 
     `what` names the file's role in messages, such as "prompts file".
     """
-    try:
-        data = path.read_bytes()
-    except OSError as cause:
-        raise InputError(f"{what} '{path}' cannot be read ({cause.strerror}); give the path of a text file") from cause
+    data = read_input(path, f"{what} '{path}'", "give the path of a text file", MOST_TEXT)
     # Not str.splitlines: it also splits at characters that belong into a prompt (U+2028), and the numbers go astray.
     return [(n, _decode(path, what, n, line)) for n, line in enumerate(data.split(b"\n"), start=1)]
 

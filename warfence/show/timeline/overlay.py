@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warfence.core.errors import InputError
+from warfence.host.files import read_input
 from warfence.show.timeline.model import Timeline
 from warfence.show.timeline.trace_events import trace_events
 
@@ -41,9 +42,9 @@ def overlay(timeline: Timeline, profile: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        document = json.loads(raw)
-    except (OSError, ValueError) as cause:
+        raw = read_input(path, f"'{path}'", "give a trace of the framework's profiler")
+        document = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+    except (OSError, EOFError, ValueError, RecursionError) as cause:
         raise InputError(f"'{path}' cannot be read as a profile: {cause}") from cause
     if not isinstance(document, dict) or BASE not in document or "traceEvents" not in document:
         raise InputError(
