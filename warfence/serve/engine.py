@@ -25,6 +25,7 @@ from warfence.core.scheduler import NO_HOOKS, Scheduler, Timing
 from warfence.host.switches import switch
 from warfence.serve.forced_order import ForcedOrder, Hold, gates_of
 from warfence.serve.latency import NO_LATENCY, Latency, occupancy
+from warfence.serve.lifecycle import Lifecycle
 from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
 from warfence.serve.planner import Limits, Planner
 from warfence.serve.requests import Request
@@ -68,6 +69,14 @@ class EngineConfig:
     context: int = 0
     slots: int = 0
     swa_slots: int = 0
+
+    def __post_init__(self) -> None:
+        given: object = self.fence
+        if not isinstance(given, FenceMode):
+            names = ", ".join(f"FenceMode.{one.name}" for one in FenceMode)
+            raise InputError(f"EngineConfig(fence={given!r}); choose one of: {names}")
+        if self.forced_order not in (None, "first", "last"):
+            raise InputError(f"EngineConfig(forced_order={self.forced_order!r}); choose 'first', 'last' or None")
 
     def limits(self, model: ModelConfig, block: int = 1) -> Limits:
         """Resolve the sizes against a model; InputError where they do not fit. block: tokens of a speculative verify."""
@@ -138,7 +147,7 @@ class Engine:
         prefill = switch(PREFILL_READ_DONE) if config.prefill is None else config.prefill
         self.fence = FencePlan(attention, spec, prefill, config.markers, trusting=config.trusting)
         self.forwards = ForwardSet()
-        self._weights = weights
+        self._weights, self._life = weights, Lifecycle()
         # Never starts again: a ticket of an earlier run must not look like a new one.
         self._launches = itertools.count(1)
 
@@ -146,6 +155,7 @@ class Engine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._life.close()
         self.backend.close()
 
     def wanted(self) -> list[tuple[ForwardMode, BatchLayout, bool]]:
@@ -166,7 +176,14 @@ class Engine:
         return [(mode, layout, sampled) for mode, layout in made for sampled in kinds] + drafts
 
     def warm_up(self) -> Iterator[str]:
-        """Make tables, state and every forward, yielding a line for each. Nothing is compiled after this."""
+        """Make tables, state and every forward, yielding a line for each. Nothing is compiled after this.
+
+        FenceError the second time.
+        """
+        with self._life.warming():
+            yield from self._capture()
+
+    def _capture(self) -> Iterator[str]:
         lim = self.limits
         self.tables = self.backend.tables(table_specs(self.model, lim.context, lim.rows, lim.slots))
         queries = max(lim.chunk, lim.block)
@@ -191,8 +208,15 @@ class Engine:
     ) -> Summary:
         """Serve the requests to their end. Call after `warm_up` was used up. Blocks; Ctrl-C ends it cleanly.
 
-        fence, serial: for this run instead of the configured ones, with the same captured forwards.
+        fence, serial: for this run instead of the configured ones, with the same captured forwards. InputError for a request
+        that can never be served; FenceError before warm_up, from a second thread, inside `on_token`, or in a forked child.
         """
+        with self._life.running():
+            return self._run(requests, on_token, fence, serial)
+
+    def _run(
+        self, requests: Sequence[Request], on_token: OnToken, fence: FenceMode | None, serial: bool | None
+    ) -> Summary:
         fence = self.config.fence if fence is None else fence
         serial = self.config.serial if serial is None else serial
         schedule, forward = self.backend.lane(SCHEDULE), self.backend.lane(FORWARD)
@@ -200,6 +224,8 @@ class Engine:
         planner = Planner(self.limits, self.tables, schedule, plan_lane)
         for request in requests:
             planner.check(request)
+            if wrong := [token for token in request.prompt if not 0 <= token < self.model.vocab]:
+                raise InputError(f"request {request.id}: token {wrong[0]}; the model has 0 to {self.model.vocab - 1}")
         runners = {name: Runner(name, forward, schedule) for name in (TARGET, DRAFT)}
         forced_coarse = switch(FORCE_COARSE) and fence is FenceMode.FINE
         barrier = WarBarrier(FenceMode.COARSE if forced_coarse else fence)

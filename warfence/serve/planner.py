@@ -7,6 +7,7 @@ their lane. Where a verify is in flight the host knows the length of a row only 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -76,6 +77,10 @@ class Planner:
         """InputError when the request can never be served."""
         need = len(request.prompt) + request.max_new_tokens
         room = min(self.limits.context, self.limits.slots - 1)
+        if not math.isfinite(request.arrival_s):
+            raise InputError(f"request {request.id}: arrival_s is {request.arrival_s}; it is a number of seconds")
+        if request.max_new_tokens < 1:
+            raise InputError(f"request {request.id}: max_new_tokens is {request.max_new_tokens}; it is at least 1")
         if not request.prompt:
             raise InputError(f"request {request.id}: the prompt is empty; give at least one token")
         if need > room:

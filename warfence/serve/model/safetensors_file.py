@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, deserialize
 
 from warfence.core.errors import InputError
+from warfence.host.files import read_input
 
 F32Array = NDArray[np.float32]
 _STORED = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -25,9 +26,7 @@ def read_safetensors(path: Path) -> dict[str, F32Array]:
     F32, F16 or BF16.
     """
     try:
-        entries = deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
-    except OSError as cause:
-        raise InputError(f"cannot read the weights '{path}': {cause}; copy the file again") from cause
+        entries = deserialize(read_input(path, f"the weights '{path}'", "copy the file again"))  # type: ignore[no-untyped-call]
     except SafetensorError as cause:
         said = str(cause).removeprefix("Error while deserializing: ")
         raise InputError(f"'{path}' is corrupt: {said}; copy or download the file again") from cause
@@ -38,6 +37,8 @@ def read_safetensors(path: Path) -> dict[str, F32Array]:
             raise InputError(f"'{path}': tensor '{name}' has type {entry['dtype']}; allowed are {', '.join(_STORED)}")
         stored = np.frombuffer(entry["data"], _STORED[entry["dtype"]]).reshape(entry["shape"])
         values = bfloat16_to_float32(stored) if entry["dtype"] == "BF16" else stored.astype(np.float32, copy=False)
+        if not np.isfinite(values).all():
+            raise InputError(f"'{path}': tensor '{name}' holds NaN or infinity; copy or download the file again")
         tensors[name] = values
     return tensors
 
