@@ -17,7 +17,7 @@ from warfence.core.errors import InputError, WarfenceError
 from warfence.core.modes import FenceMode
 from warfence.parity.strict.backend import StrictBackend
 
-SERIAL, IN_GRAPH = (next(s for s in STRATEGIES if s.name == name) for name in ("serial", "in_graph"))
+SERIAL, IN_GRAPH, WRITER = (next(s for s in STRATEGIES if s.name == name) for name in ("serial", "in_graph", "writer"))
 CONFIG = find("1x32").config("1x32")
 
 
@@ -33,16 +33,21 @@ def fixture() -> Iterator[BenchFixture]:
 def test_a_right_fence_gives_the_serial_results(fixture: BenchFixture) -> None:
     planned, work = fixture.planned("captured", True), fixture.work(3)
     expected = fixture.expected(planned, work)
-    for strategy in (SERIAL, IN_GRAPH):
+    for strategy in (SERIAL, IN_GRAPH, WRITER):
         assert run_block(fixture, strategy, planned, work, 8, False, expected).step_ms > 0
 
 
 def test_without_a_fence_the_results_are_wrong_and_nothing_is_measured(fixture: BenchFixture) -> None:
     planned, work = fixture.planned("captured", True), fixture.work(3)
     expected = fixture.expected(planned, work)
-    off = replace(IN_GRAPH, name="none at all", fence=FenceMode.OFF)
-    with pytest.raises(WarfenceError, match="behind the strategy none at all gave another result than the serial loop"):
-        run_block(fixture, off, planned, work, 8, False, expected)
+    for off in (
+        replace(IN_GRAPH, name="none at all", fence=FenceMode.OFF),
+        replace(WRITER, name="none at all", at_writer=False),
+    ):
+        with pytest.raises(
+            WarfenceError, match="behind the strategy none at all gave another result than the serial loop"
+        ):
+            run_block(fixture, off, planned, work, 8, False, expected)
 
 
 def test_a_live_write_that_changes_nothing_is_no_premise(fixture: BenchFixture) -> None:

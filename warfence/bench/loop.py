@@ -61,6 +61,8 @@ def run_block(
         for i in range(LEAD_IN + steps + 1):
             begun = perf_counter()
             for cells, values in work[i % 2]:
+                if strategy.at_writer:
+                    fixture.schedule.wait_lane(fixture.lane)
                 fixture.tables.write(fixture.schedule, REQ_TO_TOKEN, cells, values)
             if sync:
                 fixture.schedule.synchronize()

@@ -16,9 +16,10 @@ from warfence.bench.strategies import NAMES, REFERENCE
 from warfence.core.errors import InputError
 
 # Okabe and Ito's colours, which most people with a colour vision deficiency can tell apart.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#999999", "#8C6D00", "#5B3A8C")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
-HATCHES = ("", "//", "..", "xx", "\\\\", "--", "++", "oo", "||", "OO")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#999999", "#8C6D00", "#5B3A8C",
+           "#00A0A0")  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
+HATCHES = ("", "//", "..", "xx", "\\\\", "--", "++", "oo", "||", "OO", "**")
 CURVES = ("serial", "coarse", "self", REFERENCE, "copy", "copied_tables")
 
 

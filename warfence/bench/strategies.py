@@ -19,7 +19,8 @@ class Strategy:
     """One strategy.
 
     attention: where the forward reads the tables (`warfence.core.attention`), or COPY. marker: the read-done marker is planted.
-    serial: each result is awaited before the next step. options: of the backend's constructor. needs: a capability.
+    serial: each result is awaited before the next step. at_writer: no barrier; each write waits for the forward lane.
+    options: of the backend's constructor. needs: a capability.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Strategy:
     marker: bool = True
     fence: FenceMode = FenceMode.FINE
     serial: bool = False
+    at_writer: bool = False
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     needs: str | None = None
 
@@ -46,6 +48,10 @@ class Strategy:
 STRATEGIES: tuple[Strategy, ...] = (
     Strategy("serial", "no overlap: each result is awaited before the next step begins", serial=True),
     Strategy("coarse", "writes wait for the whole forward", fence=FenceMode.COARSE),
+    Strategy(
+        "writer", "no barrier: each write waits for the forward itself, as an allocator whose free waits",
+        fence=FenceMode.OFF, at_writer=True,
+    ),
     Strategy("self", "the host itself waits for the forward, the older way", fence=FenceMode.SELF),
     Strategy("pre_replay", "all reads while the batch is loaded; a ticket before the replay", attention="snapshot"),
     Strategy(
