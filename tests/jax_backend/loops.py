@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from warfence.serve.model.rope import plain
+from warfence.host.rope import plain
 
 from .run_op import normal
 

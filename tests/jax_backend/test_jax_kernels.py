@@ -7,9 +7,9 @@ import pytest
 
 from warfence.core.errors import InputError, WarfenceError
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.host.rope import plain
 from warfence.serve.model.config import ModelConfig
 from warfence.serve.model.reference import ReferenceModel
-from warfence.serve.model.rope import plain
 from warfence.serve.model.weights import random_weights
 from warfence.serve.sampling import SamplingParams, choose
 from warfence_jax.kernels import KERNELS

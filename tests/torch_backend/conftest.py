@@ -17,10 +17,10 @@ from warfence.core.attention import make_attention
 from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.modes import ForwardMode
 from warfence.core.program import FULL_TO_SWA, REQ_TO_TOKEN
+from warfence.host.rope import plain
 from warfence.parity.small import small_model
 from warfence.serve.fixture import Fixture
 from warfence.serve.model.program import build, sliding_layers
-from warfence.serve.model.rope import plain
 from warfence_torch.backend import TorchBackend
 from warfence_torch.kernels import KERNELS
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float32, Int32
 
-from warfence.serve.model.rope import Rope
+from warfence.host.rope import Rope
 
 Env = Mapping[str, Array]
 Attrs = Mapping[str, Any]

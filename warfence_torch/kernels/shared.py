@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float32, Int32
 from torch import Tensor
 
-from warfence.serve.model.rope import Rope
+from warfence.host.rope import Rope
 
 Env = Mapping[str, Tensor]
 Attrs = Mapping[str, Any]

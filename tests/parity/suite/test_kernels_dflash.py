@@ -7,8 +7,8 @@ import pytest
 
 from tests.parity.suite.by_hand import close, everything, f32, i32, run
 from tests.parity.suite.paged import BLOCK, CHUNK, CONTEXT, VERIFY, Paged, shared_small_model
+from warfence.host.rope import plain
 from warfence.parity.small import SmallModel
-from warfence.serve.model.rope import plain
 
 PROMPTS = {1: (5, 9, 2, 7, 1, 8, 3, 4, 6, 11, 12), 3: (40, 43, 34)}
 

@@ -16,13 +16,13 @@ from warfence.core.batch import BatchLayout, BatchRow, pack
 from warfence.core.errors import InputError, StageError, WarfenceError
 from warfence.core.modes import ForwardMode
 from warfence.core.program import FULL_TO_SWA, ForwardProgram
+from warfence.host.rope import plain
 from warfence.host.stage_calls import StageEnv, bind, for_call
 from warfence.parity.kernels import KERNELS
 from warfence.parity.small import BLOCK, SmallModel, small_drafting
 from warfence.parity.strict.backend import StrictBackend
 from warfence.serve.fixture import Fixture
 from warfence.serve.model.program import build, sliding_layers, state_specs
-from warfence.serve.model.rope import plain
 
 CONTEXT, SLOTS, CHUNK, WINDOW = 32, 64, 6, 5
 ATTRS = {"weights": "w", "pool": "kv", "heads": 4, "kv_heads": 2, "head_dim": 4, "rope": plain(4, 1e4), "eps": 1e-5}

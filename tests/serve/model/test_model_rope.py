@@ -10,8 +10,8 @@ from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
+from warfence.host.rope import Rope
 from warfence.serve.model.hf_config import from_hf
-from warfence.serve.model.rope import Rope
 
 SIZES: dict[str, Any] = {
     "vocab_size": 64, "hidden_size": 512, "num_hidden_layers": 1, "num_attention_heads": 8, "intermediate_size": 48,

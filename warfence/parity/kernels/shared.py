@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32
 from numpy.typing import NDArray
 
-from warfence.serve.model.rope import Rope
+from warfence.host.rope import Rope
 
 Array = NDArray[Any]
 Env = Mapping[str, Array]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warfence.core.errors import InputError
-from warfence.serve.model.rope import Rope, plain
+from warfence.host.rope import Rope, plain
 
 
 @dataclass(frozen=True, slots=True)

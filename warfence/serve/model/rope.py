@@ -1,4 +1,4 @@
-"""Rotary embeddings as numbers, computed once on the host, so that every set of kernels turns by the same ones.
+"""The rotary embedding that a `config.json` asks for, as numbers (`warfence.host.rope`).
 
 Source of the variants: ``transformers`` 5.x, ``modeling_rope_utils``. Two of them change with the length of a sequence there:
 ``dynamic`` only beyond the context, where nothing is served, so within it is the plain one; ``longrope`` beyond
@@ -12,22 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from warfence.core.errors import InputError
+from warfence.host.rope import Rope, inverse
 from warfence.serve.model.fields import number, whole
-
-
-@dataclass(frozen=True, slots=True)
-class Rope:
-    """Position ``p`` turns the pair (i, i + size/2) of a head by ``p * frequencies[i]``; cosine and sine times ``scale``.
-
-    frequencies: float32 values, one for each pair.
-    """
-
-    frequencies: tuple[float, ...]
-    scale: float = 1.0
-    kind: str = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +36,6 @@ class _Given:
 
 
 Scaled = tuple[list[float], float]  # inverse frequencies, and what cosine and sine are multiplied by
-
-
-def plain(size: int, theta: float) -> Rope:
-    """The rotary embedding of a head of ``size`` without scaling."""
-    return _rope(_inverse(size, theta), 1.0, "default")
 
 
 def read_rope(raw: Mapping[str, Any], name: str, size: int, context: int) -> tuple[float, Rope | None]:
@@ -87,16 +69,8 @@ def read_rope(raw: Mapping[str, Any], name: str, size: int, context: int) -> tup
         raw.get("original_max_position_embeddings") is not None
     ):  # as Phi-3 has it; it goes before the field of the object
         given["original_max_position_embeddings"] = raw["original_max_position_embeddings"]
-    inverse, scale = _KINDS[kind](_Given(given, name, _inverse(size, theta), theta, context))
-    return theta, _rope(inverse, scale, kind)
-
-
-def _inverse(size: int, theta: float) -> list[float]:
-    return [float(theta ** -(2 * i / size)) for i in range(size // 2)]
-
-
-def _rope(inverse: list[float], scale: float, kind: str) -> Rope:
-    return Rope(tuple(float(np.float32(f)) for f in inverse), scale, kind)
+    scaled, scale = _KINDS[kind](_Given(given, name, inverse(size, theta), theta, context))
+    return theta, Rope.of(scaled, scale, kind)
 
 
 def _linear(given: _Given) -> Scaled:
