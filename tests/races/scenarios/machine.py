@@ -1,12 +1,14 @@
 """A second opinion on verdicts: lanes, events, mailboxes and host threads executed step by step, in every possible way.
 
 It shares nothing with the explorer but the flat lists of host calls. A run goes wrong when an access runs while a conflicting
-one that was called before it still waits in its lane. For small programs without blocks and arrays.
+one that was called before it still waits in its lane, and when a read that names a launch sees another value than its own (a
+launch writes a cell once). For small programs without arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from warfence.races.scenarios.choices import variants
@@ -21,6 +23,7 @@ class Item(NamedTuple):
     reaches: tuple[Reach, ...] = ()
     needs: str = ""
     gives: str = ""
+    launch: int = 0
 
 
 class State(NamedTuple):
@@ -30,6 +33,8 @@ class State(NamedTuple):
     boxes: tuple[tuple[str, str], ...]
     done: frozenset[str]
     stamp: int
+    holds: tuple[tuple[tuple[str, int], int], ...] = ()  # the launch that wrote each cell last
+    names: tuple[tuple[str, str], ...] = ()  # blocks by name; none: it was freed
 
 
 def verdict(scenario: Scenario) -> str:
@@ -60,8 +65,14 @@ def _moves(state: State, calls: list[list[Op]], names: list[str], found: set[str
             pending = [one for other in queues.values() for one in other if one.stamp < queue[0].stamp]
             if any(_conflict(queue[0], one) for one in pending):
                 found.add("bad")
+            holds = dict(state.holds)
+            if any(holds.get(cell) != one.launch for one in queue[0].reaches if one.launch for cell in _cells(one)):
+                found.add("bad")
+            for one in queue[0].reaches:
+                if one.verb == "writes":
+                    holds |= dict.fromkeys(_cells(one), queue[0].launch)
             done = state.done | {queue[0].gives} if queue[0].gives else state.done
-            yield state._replace(queues=_sorted({**queues, lane: queue[1:]}), done=done)
+            yield state._replace(queues=_sorted({**queues, lane: queue[1:]}), done=done, holds=_sorted(holds))
     for number, (name, ops) in enumerate(zip(names, calls, strict=True)):
         if state.at[number] < len(ops) and not queues.get(name):
             op = ops[state.at[number]]
@@ -70,6 +81,9 @@ def _moves(state: State, calls: list[list[Op]], names: list[str], found: set[str
             at = tuple(one + (place == number) for place, one in enumerate(state.at))
             if op.kind == "publishes" and op.mailbox in dict(state.boxes):
                 found.add("error")
+            if any(not dict(state.names).get(one.memory, "there") for one in op.reaches if op.kind == "access"):
+                found.add("error")
+                continue
             yield _called(state._replace(at=at), op, name)
 
 
@@ -77,6 +91,8 @@ def _called(state: State, op: Op, thread: str) -> State:
     queues, events, boxes = dict(state.queues), dict(state.events), dict(state.boxes)
     stamp = state.stamp
     lane = thread if op.lane == HOST else op.lane
+
+    names = dict(state.names)
 
     def put(where: str, **fields: object) -> None:
         nonlocal stamp
@@ -99,9 +115,13 @@ def _called(state: State, op: Op, thread: str) -> State:
             if step.kind == "records":
                 record(step.event)
             elif step.kind == "access":
-                put(lane, reaches=step.reaches)
+                put(lane, reaches=step.reaches, launch=op.launch)
     elif op.kind == "access":
-        put(lane, reaches=op.reaches)
+        put(lane, reaches=tuple(replace(one, memory=names.get(one.memory, one.memory)) for one in op.reaches))
+    elif op.kind == "allocates":  # nothing is enqueued
+        names[op.reaches[0].memory] = names.pop(f"freed {op.memory}", op.reaches[0].memory)
+    elif op.kind == "frees":
+        names[f"freed {op.memory}"], names[op.memory] = names[op.memory], ""
     elif op.kind == "records":
         record(op.event)
     elif op.kind in ("waits", "syncs", "polls"):
@@ -114,16 +134,26 @@ def _called(state: State, op: Op, thread: str) -> State:
         held = boxes.pop(op.mailbox, "")
         if op.kind == "takes":
             wait(held, "" if held else op.other)
-    return State(state.at, _sorted(queues), _sorted(events), _sorted(boxes), state.done, stamp)
+    return State(
+        state.at, _sorted(queues), _sorted(events), _sorted(boxes), state.done, stamp, state.holds, _sorted(names)
+    )
 
 
 def _sorted(entries: dict) -> tuple:
     return tuple(sorted(entries.items()))
 
 
+def _cells(one: Reach) -> list[tuple[str, int]]:
+    return [(one.memory, cell) for cell in range(one.begin, one.end)]
+
+
 def _conflict(one: Item, other: Item) -> bool:
     return any(
-        a.memory == b.memory and a.begin < b.end and b.begin < a.end and "writes" in (a.verb, b.verb)
+        a.memory == b.memory
+        and a.begin < b.end
+        and b.begin < a.end
+        and "writes" in (a.verb, b.verb)
+        and not (a.launch or b.launch)
         for a in one.reaches
         for b in other.reaches
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 HEAD = """scenario random
@@ -61,7 +63,24 @@ def fenced(longest: int) -> st.SearchStrategy[str]:
     return body.map(lambda lines: HEAD + "\n".join(lines) + "\n")
 
 
-def threaded(longest: int) -> st.SearchStrategy[str]:
+def named(longest: int) -> st.SearchStrategy[str]:
+    """Programs in which reads name the launch whose write they have to see; each launch writes once."""
+    reads = st.builds("{} reads t[0] of launch {}".format, LANES, st.integers(1, 3))
+    waits = st.one_of(BOUND[2:5] + AWAIT)
+    launch = st.builds("{}\nlaunch N on {} {{\nwrites t[0]\n}}".format, waits, LANES)
+    lines = st.lists(st.one_of(reads, waits, waits, launch, launch), min_size=3, max_size=longest)
+
+    def numbered(lines: list[str]) -> str:
+        body, launch = "\n".join(lines), 0
+        while "launch N" in body:
+            launch += 1
+            body = body.replace("launch N", f"launch {launch}", 1)
+        return HEAD + body + "\n"
+
+    return lines.map(numbered)
+
+
+def threaded(longest: int, more: Sequence[st.SearchStrategy[str]] = ()) -> st.SearchStrategy[str]:
     """Programs of two host threads."""
-    body = st.lists(st.one_of(BOUND + HOST + BOXES), min_size=1, max_size=longest).map("\n".join)
+    body = st.lists(st.one_of([*BOUND, *HOST, *BOXES, *more, *more]), min_size=1, max_size=longest).map("\n".join)
     return st.builds((HEAD + "{}\nthread other {{\n{}\n}}\n").format, body, body)

@@ -7,7 +7,9 @@ from random import Random
 
 from warfence.races.scenarios.build import Builder, Subject
 from warfence.races.sweep.case import Drawn, Family, Listed
+from warfence.races.sweep.drawn import BLOCKED, BLOCKS, COPIES
 from warfence.races.sweep.fence import FENCE
+from warfence.races.sweep.named import NAMED
 from warfence.races.sweep.ring import RING
 
 LANES, EVENTS, HOST = ("A", "B", "C"), ("e", "f"), "host"
@@ -90,4 +92,6 @@ SHORT = Listed(
 RANDOM = Drawn("random", "random programs of three lanes, two events, a mailbox and the host", _anything)
 FENCED = Drawn("fenced", "random programs without races, with waits that are often too strong", _fenced)
 
-FAMILIES: Mapping[str, Family] = {one.name: one for one in (FENCE, RING, SHORT, RANDOM, FENCED)}
+FAMILIES: Mapping[str, Family] = {
+    one.name: one for one in (FENCE, RING, NAMED, SHORT, RANDOM, FENCED, COPIES, BLOCKS, BLOCKED)
+}

@@ -43,11 +43,16 @@ def judge(scenario: Scenario, expected: str = "", lanes: Sequence[LaneJudge] = (
 def checked(outcome: Outcome) -> str:
     """The checker's verdict on the log of the explored trace. Empty where it cannot say.
 
-    Not judged are logs that end early, because the host stops. And with an await for a record that is called later, accesses
-    may be in order against the order of their calls: the explorer calls that wrong, the checker only asks for an order.
+    Not judged are logs that end early, because the host stops, and those of several host threads. And with an await for a
+    record that is called later, accesses may be in order against the order of their calls: the explorer calls that wrong, the
+    checker only asks for an order.
     """
     steps = outcome.trace.steps
-    if outcome.verdict == "error" or any(step.kind == "receives" and step.needs for step in steps):
+    if (
+        outcome.verdict == "error"
+        or len({op.thread for op in outcome.trace.ops}) > 1
+        or any(step.kind == "receives" and step.needs for step in steps)
+    ):
         return ""
     kinds = check(log(outcome.trace)).kinds()
     verdict = next((verdict for kind, verdict in _WORST.items() if kind in kinds), "ok")
