@@ -11,16 +11,20 @@ A package brings a kind of its own with an entry point of the group `warfence.at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib.metadata import entry_points
 
+from warfence.core.batch import Batch
 from warfence.core.errors import InputError
 from warfence.core.modes import ForwardMode, SharedReadEnds
 from warfence.core.plugins import load_entry
 
 GROUP = "warfence.attention_kinds"
+
+
+Snapshots = Callable[[ForwardMode, Batch], bool]
 
 
 class MetadataPlace(Enum):
@@ -64,6 +68,7 @@ class AttentionBackend:
     sliding_layers: indices of the sliding-window layers; without any, the sliding child is not asked.
     segmented: its captured forward is broken into segments, one a layer, each captured by itself.
     by_mode: the kinds that serve these modes in its place. What this class says without a mode is of the others.
+    snapshots: see `AttentionKind`.
     """
 
     name: str
@@ -72,14 +77,15 @@ class AttentionBackend:
     sliding_layers: tuple[int, ...]
     segmented: bool = False
     by_mode: Mapping[ForwardMode, AttentionKind] = field(default_factory=dict)
+    snapshots: Snapshots | None = None
 
     def for_mode(self, mode: ForwardMode) -> AttentionBackend:
         """The one that serves a launch of that mode."""
         kind = self.by_mode.get(mode)
-        return (
-            self
-            if kind is None
-            else AttentionBackend(self.name, kind.full, kind.sliding, self.sliding_layers, kind.segmented)
+        if kind is None:
+            return self
+        return AttentionBackend(
+            self.name, kind.full, kind.sliding, self.sliding_layers, kind.segmented, snapshots=kind.snapshots
         )
 
     def children(self) -> tuple[Child, ...]:
@@ -107,13 +113,20 @@ class AttentionBackend:
 
 @dataclass(frozen=True, slots=True)
 class AttentionKind:
-    """A way to serve the attention of any model: what full layers and what sliding layers get. See `AttentionBackend`."""
+    """A way to serve the attention of any model: what full layers and what sliding layers get. See `AttentionBackend`.
+
+    snapshots: a declaration for one batch. Asked once a launch, when its batch is loaded and before its replay: True where it
+    took private copies of all that this launch reads, so that its shared reads are over, whatever is declared for the mode. The
+    answer counts for that launch alone, and nothing is kept of it: a launch that fails, here or later, leaves nothing that the
+    next could go by (public sources: sglang #35947, #38554).
+    """
 
     name: str
     full: Child
     sliding: Child
     segmented: bool = False
     by_mode: Mapping[ForwardMode, AttentionKind] = field(default_factory=dict)
+    snapshots: Snapshots | None = None
 
 
 _SNAPSHOT = AttentionKind("snapshot", SNAPSHOT, SNAPSHOT)
@@ -151,4 +164,4 @@ def make_attention(name: str, sliding_layers: tuple[int, ...]) -> AttentionBacke
         kind = next(theirs, None)
     if kind is None:
         raise InputError(f"unknown attention backend '{name}'; choose one of: {', '.join(attention_names())}")
-    return AttentionBackend(name, kind.full, kind.sliding, sliding_layers, kind.segmented, kind.by_mode)
+    return AttentionBackend(name, kind.full, kind.sliding, sliding_layers, kind.segmented, kind.by_mode, kind.snapshots)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warfence.core.abilities import FindsBoundary, confirm
-from warfence.core.attention import AttentionBackend
+from warfence.core.attention import AttentionBackend, Snapshots
 from warfence.core.backend import Backend, Forward
 from warfence.core.batch import Batch, BatchLayout
 from warfence.core.errors import CapacityError
-from warfence.core.modes import ForwardMode, WarReadDonePolicy
+from warfence.core.modes import ForwardMode, SharedReadEnds, WarReadDonePolicy
 from warfence.core.policy import RULES, Decision, Query, Rule, decide
 from warfence.core.program import ForwardProgram, Gated
 from warfence.core.promises import NO_PROMISES, Promises, Stager
@@ -24,16 +24,25 @@ class PlannedForward:
     """A compiled forward and where its read-done ticket is recorded. Decided once, when it was captured.
 
     stager: where it brings the reads of a prefill forward and that changes the answer; `staged` holds for the launches for
-    which it did.
+    which it did. snapshots: where an attention backend can snapshot all that a launch reads and that changes the answer;
+    `snapshotted` is this forward with such a batch.
     """
 
     forward: Forward
     decision: Decision
     stager: Stager | None = None
     staged: Decision | None = None
+    snapshots: Snapshots | None = None
+    snapshotted: PlannedForward | None = None
 
     def policy_of(self, batch: Batch) -> WarReadDonePolicy:
-        """The policy of one launch. Asks the stager, so call it once, when the batch is loaded."""
+        """The policy of one launch. Asks attention backend and stager, so call it once, when the batch is loaded."""
+        if (
+            self.snapshots is not None
+            and self.snapshotted is not None
+            and self.snapshots(self.forward.program.mode, batch)
+        ):
+            return self.snapshotted.policy_of(batch)
         if self.stager is not None and self.staged is not None and self.stager(batch):
             return self.staged.policy
         return self.decision.policy
@@ -58,7 +67,7 @@ class FencePlan:
         """Where a marker of this mode belongs; None where none is wanted."""
         return self._attention(mode).last_reader(mode) if self.markers else None
 
-    def query(self, mode: ForwardMode, marker: bool, staged: bool = False) -> Query:
+    def query(self, mode: ForwardMode, marker: bool) -> Query:
         """What the rules are asked for one captured forward; `marker` is that forward's own (law 8)."""
         return Query(
             mode,
@@ -67,7 +76,7 @@ class FencePlan:
             verify_read_done=self.promises.supports_target_verify_read_done,
             prefill_enabled=self.prefill_enabled,
             speculative=self.promises.speculative,
-            prefill_read_done=self.promises.supports_prefill_read_done or staged,
+            prefill_read_done=self.promises.supports_prefill_read_done,
             draft_read_done=self.promises.supports_draft_extend_read_done,
             segmented=self._attention(mode).segmented,
         )
@@ -77,12 +86,20 @@ class FencePlan:
         return decide(self.query(mode, marker), self.rules)
 
     def planned(self, forward: Forward) -> PlannedForward:
-        """The forward with its decision."""
+        """The forward with its decision. Nobody whose answer would count for nothing is asked when it is launched."""
         mode, marker = forward.program.mode, forward.marker is not None
-        decision = self.decide(mode, marker)
-        stager, staged = self.promises.prefill_stager, decide(self.query(mode, marker, staged=True), self.rules)
+        query = self.query(mode, marker)
+        planned, snapshots = self._planned(forward, query), self._attention(mode).snapshots
+        snapshotted = self._planned(forward, replace(query, declared=SharedReadEnds.PRE_REPLAY))
+        if snapshots is None or snapshotted == planned:
+            return planned
+        return replace(planned, snapshots=snapshots, snapshotted=snapshotted)
+
+    def _planned(self, forward: Forward, query: Query) -> PlannedForward:
+        stager, staged = self.promises.prefill_stager, decide(replace(query, prefill_read_done=True), self.rules)
+        decision = decide(query, self.rules)
         if stager is None or staged.policy is decision.policy:
-            return PlannedForward(forward, decision)  # its answer would count for nothing, so it is not asked
+            return PlannedForward(forward, decision)
         return PlannedForward(forward, decision, stager, staged)
 
     def _attention(self, mode: ForwardMode) -> AttentionBackend:
