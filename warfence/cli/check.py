@@ -22,17 +22,18 @@ def check(
 ) -> None:
     """Find races, never-recorded waits, stale tickets and over-fencing in an event log, by happens-before.
 
-    Exit status: 0 clean, 1 findings, 2 no readable log.
+    Exit status: 0 clean, or incomplete (the verdict says what was missed), 1 findings, 2 no readable log.
     """
     report = check_log(read_log(log))
     if as_json:
         print_json(report.document())
     else:
-        _print(screen(), log, report)
+        print_findings(screen(), str(log), report)
     raise typer.Exit(FAILED if report.findings else DONE)
 
 
-def _print(console: Console, log: Path, report: Findings) -> None:
+def print_findings(console: Console, log: str, report: Findings) -> None:
+    """Every finding, then the verdict with what was missed, then what no check sees."""
     for number, finding in enumerate(report.findings, 1):
         times = f" ({finding.count} times, the first one here)" if finding.count > 1 else ""
         lines = " and ".join(map(str, finding.lines))
@@ -45,8 +46,10 @@ def _print(console: Console, log: Path, report: Findings) -> None:
         for where in filter(None, finding.where):
             say(console, f"   at {where}")
         say(console)
-    found = f"{len(report.findings)} findings" if report.findings else "clean"
+    found = f"{len(report.findings)} findings" if report.findings else report.verdict
     say(console, f"{log}: {report.events} events on {len(report.lanes)} lanes ({', '.join(report.lanes)}): {found}")
+    for missed in report.missed:
+        say(console, f"incomplete: {missed}")
     say(console, "What this check cannot see:")
     for limit in report.limits:
         say(console, f"- {limit}")

@@ -87,10 +87,10 @@ def test_a_graph_from_before_the_watch_is_said_loudly(cuda: CudaStand) -> None:
     with watch(shared=cuda.shared, names={graph: "decode"}) as log:
         cuda.replay("F", graph)
         cuda.replay("F", graph)
-    said = [sentence for sentence in log.log.unseen if "'decode'" in sentence]
+    said = [sentence for sentence in log.log.missed if "'decode'" in sentence]
     assert len(said) == 1
     assert said[0].startswith("ALL that 'decode' reads and writes: it was captured before the watch began")
-    assert said[0] in log.check().limits
+    assert said[0] in log.check().missed
 
 
 def test_an_event_from_before_the_watch_is_said(cuda: CudaStand) -> None:
@@ -98,7 +98,7 @@ def test_an_event_from_before_the_watch_is_said(cuda: CudaStand) -> None:
     cuda.record("F", before)
     log = watched(cuda, lambda _: cuda.wait("S", before))
     assert log.log.events == ()
-    assert any("record from before the watch" in sentence for sentence in log.log.unseen)
+    assert any("record from before the watch" in sentence for sentence in log.log.missed)
 
 
 def on_device(t: torch.Tensor) -> bool:

@@ -15,6 +15,7 @@ from warfence.races.check.happens_before import MOST_NAMED, Analysis, Pair, anal
 from warfence.races.check.log_file import Log
 
 FindingKind = Literal["race", "never-recorded", "stale-ticket", "wait-cycle", "over-fencing"]
+Verdict = Literal["clean", "incomplete", "findings"]
 LIMITS = (
     "Only accesses that are in the log: a kernel that touches more than it declares, or memory known by two names, "
     "is not seen.",
@@ -49,19 +50,25 @@ class Finding:
 
 @dataclass(frozen=True)
 class Findings:
-    """All findings of one log, alike ones counted together."""
+    """All findings of one log, alike ones counted together. missed: what happened in the run and is not in the log."""
 
     findings: tuple[Finding, ...]
     events: int
     lanes: tuple[str, ...]
     limits: tuple[str, ...]
+    missed: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What this log says: "clean" only where nothing was missed that may matter."""
+        return "findings" if self.findings else "incomplete" if self.missed else "clean"
 
     def kinds(self) -> set[FindingKind]:
         return {finding.kind for finding in self.findings}
 
     def document(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
-        return asdict(self)
+        return asdict(self) | {"verdict": self.verdict}
 
 
 def check(log: Log) -> Findings:
@@ -77,7 +84,9 @@ def check(log: Log) -> Findings:
         if key not in first:
             first[key] = finding()
     findings = tuple(replace(one, count=counts[key], operations=costs[key]) for key, one in first.items())
-    return Findings(findings, len(log.events), tuple(found.lanes), (*log.unseen, *LIMITS, *_unnamed(found)))
+    return Findings(
+        findings, len(log.events), tuple(found.lanes), (*log.unseen, *LIMITS, *_unnamed(found)), tuple(log.missed)
+    )
 
 
 def _unnamed(found: Analysis) -> tuple[str, ...]:

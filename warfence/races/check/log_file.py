@@ -35,6 +35,7 @@ class Header:
     version: int
     fields: Sequence[str] = ()
     unseen: Sequence[str] = ()
+    missed: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,11 @@ _EVENTS, _FOOTER = msgspec.json.Decoder(Event), msgspec.json.Decoder(Footer)
 
 @dataclass(frozen=True)
 class Log:
-    """The events, and what the recorder says that it could not see."""
+    """The events, what the recorder never sees, and what it missed in this run though it may matter."""
 
     events: Sequence[Event]
     unseen: Sequence[str] = ()
+    missed: Sequence[str] = ()
 
 
 class LogWriter:
@@ -62,10 +64,11 @@ class LogWriter:
     Only a log whose writer was closed can be read: its last line counts the events.
     """
 
-    def __init__(self, path: Path, unseen: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, unseen: Sequence[str] = (), missed: Sequence[str] = ()) -> None:
         """InputError when the file cannot be written."""
         self.count = 0
-        self._path, self._unseen = path, list(unseen)
+        self._path = path
+        self._header = Header(FORMAT, VERSION, FIELDS, list(unseen), list(missed))
         self._waiting: list[Event] = []
         self._file: BinaryIO | None = None  # opened with the first record: until then what was there stays
         self._closed = False
@@ -101,7 +104,7 @@ class LogWriter:
         try:
             if self._file is None:
                 self._file = self._path.open("wb")
-                self._write([Header(FORMAT, VERSION, FIELDS, self._unseen)])
+                self._write([self._header])
             self._file.writelines(_ENCODE(line) + b"\n" for line in lines)
         except OSError as cause:
             raise OutputError(
@@ -117,9 +120,9 @@ def _short(event: Event) -> tuple[object, ...]:
     return event[:length]
 
 
-def write_log(path: Path, events: Iterable[Event], unseen: Sequence[str] = ()) -> None:
+def write_log(path: Path, events: Iterable[Event], unseen: Sequence[str] = (), missed: Sequence[str] = ()) -> None:
     """Write a log that `read_log` takes."""
-    with LogWriter(path, unseen) as writer:
+    with LogWriter(path, unseen, missed) as writer:
         for event in events:
             writer.append(event)
 
@@ -143,7 +146,7 @@ def read_log(path: Path) -> Log:
         ) from error
     if count != len(events):
         raise InputError(f"{path}: {len(events)} events but the last line counts {count}; {_AGAIN}")
-    return Log(events, tuple(header.unseen))
+    return Log(events, tuple(header.unseen), tuple(header.missed))
 
 
 def _header(path: Path, line: bytes) -> Header:

@@ -49,11 +49,12 @@ def list_nodes(raw: Any, depth: int = 0) -> Listed:
         asked(edges, "list the edges of the graph")
         for before, after in zip(edges[1], edges[2], strict=True):
             depends[at[int(after)]].append(at[int(before)])
-    nodes = tuple(_node(position, handles[position], tuple(depends[position]), depth) for position in range(count))
+    nodes = tuple(look_at(position, handles[position], tuple(depends[position]), depth) for position in range(count))
     return Listed(raw, nodes, handles)
 
 
-def _node(position: int, handle: Any, depends: tuple[int, ...], depth: int) -> Node:
+def look_at(position: int, handle: Any, depends: tuple[int, ...] = (), depth: int = 0) -> Node:
+    """One node as data."""
     cu = driver()
     said = asked(cu.cuGraphNodeGetType(handle), "say what kind a node is").name.removeprefix("CU_GRAPH_NODE_TYPE_")
     kind = KINDS.get(said, said.lower())

@@ -15,17 +15,20 @@ from torch import Tensor
 
 from warfence.races.check.events import Event
 from warfence_torch.tools.callers import caller_lines
+from warfence_torch.tools.watching.captured_nodes import CapturedNodes
 from warfence_torch.tools.watching.graphs import Graphs
 from warfence_torch.tools.watching.journal import Journal
+from warfence_torch.tools.watching.memory import Memory
 from warfence_torch.tools.watching.patches import Patches
 
 
 class CudaLanes:
     """Notes records, waits, synchronisations, captures and replays. names: the user's names of streams."""
 
-    def __init__(self, journal: Journal, names: dict[tuple[int, int], str]) -> None:
+    def __init__(self, journal: Journal, names: dict[tuple[int, int], str], memory: Memory) -> None:
         self._journal, self._given = journal, names
         self._graphs = Graphs(journal)
+        self._nodes = CapturedNodes(journal, memory)
         self._lanes: dict[tuple[int, int], str] = {}  # by device and stream id: stream objects come and go
         self._recorded: set[str] = set()  # events whose record was seen, in a capture or not
         self._thread = threading.local()
@@ -71,6 +74,26 @@ class CudaLanes:
         """Whether what is enqueued on the current stream goes into a graph."""
         return self._graphs.capture is not None and torch.cuda.is_current_stream_capturing()
 
+    @property
+    def sees_nodes(self) -> bool:
+        """Whether what is enqueued on the current stream becomes nodes that are looked at."""
+        return self._nodes.usable and self.capturing
+
+    def take_nodes(self) -> None:
+        """Note what was captured since the last operation, and not by one: other libraries' kernels, compiled code."""
+        if self._graphs.capture is not None and self._nodes.usable and torch.cuda.is_current_stream_capturing():
+            stream = torch.cuda.current_stream()
+            self._graphs.capture.steps.extend(self._nodes.take(stream.cuda_stream, self.name(stream)))
+
+    def skip_nodes(self) -> None:
+        """What was captured since then is of an operation that was seen."""
+        if self._graphs.capture is not None and self._nodes.usable and torch.cuda.is_current_stream_capturing():
+            self._nodes.skip(torch.cuda.current_stream().cuda_stream)
+
+    def forget(self) -> None:
+        """Let go of all graphs: the watch has ended."""
+        self._graphs.forget()
+
     def host_waited(self, device: int) -> None:
         """The host waited for all that is enqueued on the current stream."""
         self._journal.waited(caller_lines(), other=self.name(torch.cuda.current_stream(device)))
@@ -79,7 +102,9 @@ class CudaLanes:
 
     def _record(self, original: Callable[..., None], event: Any, stream: Any = None) -> None:
         stream = stream if stream is not None else torch.cuda.current_stream()
+        self.take_nodes()
         original(event, stream)
+        self.skip_nodes()
         if not self._muted:
             name, captured = self._event(event), self._capturing(stream)
             self._recorded.add(name)
@@ -90,7 +115,9 @@ class CudaLanes:
     def _wait(self, original: Callable[..., None], event: Any, stream: Any = None) -> None:
         stream = stream if stream is not None else torch.cuda.current_stream()
         known = not self._muted and self._known(event)
+        self.take_nodes()
         original(event, stream)
+        self.skip_nodes()
         if known:
             noted = Event("wait", self.name(stream), event=self._event(event), where=caller_lines())
             self._append(noted, self._capturing(stream))
@@ -133,10 +160,12 @@ class CudaLanes:
 
     def _capture_begin(self, original: Callable[..., None], graph: Any, *args: Any, **kwargs: Any) -> None:
         original(graph, *args, **kwargs)
+        self._nodes.begin()
         self._graphs.begin(graph, self.name(torch.cuda.current_stream()))
 
     def _capture_end(self, original: Callable[..., None], graph: Any) -> None:
         complete = False
+        self.take_nodes()
         try:
             original(graph)
             complete = True

@@ -59,6 +59,11 @@ class Graphs:
     def reset(self, graph: object) -> None:
         self._done.pop(id(graph), None)
 
+    def forget(self) -> None:
+        """Let go of all graphs."""
+        self._done.clear()
+        self.capture = None
+
     def replay(self, graph: object, lane: str, where: Callable[[], str]) -> None:
         captured = self._done.get(id(graph))
         if captured is not None:

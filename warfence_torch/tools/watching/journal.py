@@ -43,6 +43,7 @@ class Journal:
         self._kept: list[Any] = list(names)  # what is named by its id, so that no id is used twice
         self._generations: dict[str, int] = {}
         self._unseen: dict[str, None] = {}
+        self._missed: dict[str, None] = {}
 
     def append(self, event: Event) -> None:
         """At this place of the log: inside the work that this thread does for a lane, else now."""
@@ -117,13 +118,25 @@ class Journal:
             self._generations[event] = number
             return True
 
-    def miss(self, sentence: str) -> None:
-        """Say what the log lacks."""
+    def limit(self, sentence: str) -> None:
+        """Say what no watch of this kind sees."""
         self._unseen[sentence] = None
+
+    def miss(self, sentence: str) -> None:
+        """Say what happened, may matter, and is not in the log: the verdict is incomplete."""
+        self._missed[sentence] = None
 
     @property
     def unseen(self) -> tuple[str, ...]:
         return tuple(self._unseen)
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        return tuple(self._missed)
+
+    def forget(self) -> None:
+        """Let go of what was named: a graph that lives on in here would end in the collector's time, not in its owner's."""
+        self._kept.clear()
 
     def events(self) -> tuple[Event, ...]:
         """The whole log. Only once all work is done."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
 from warfence.races.check.events import HOST, Event
 from warfence_torch.tools.accesses import accesses, key, tensors
@@ -45,18 +46,51 @@ def staged(name: str) -> str:
     return f"{stage}/{name}" if stage else name
 
 
+_thread = threading.local()  # the watch modes that a thread is in, the innermost last
+
+
+def step_aside() -> None:
+    """Take this thread's watch off, where it is the innermost mode: torch runs no compiled code under one."""
+    modes = getattr(_thread, "modes", None)
+    stepped = _thread.aside = modes[-1] if modes and _get_current_dispatch_mode() is modes[-1] else None
+    if stepped is not None:
+        stepped.__exit__(None, None, None)
+
+
+def step_back() -> None:
+    """Put it on again."""
+    stepped, _thread.aside = getattr(_thread, "aside", None), None
+    if stepped is not None:
+        stepped.__enter__()
+
+
 class WatchMode(TorchDispatchMode):
     """One for each thread. Notes what its operations touch of the watched memory, and which of them the host waits for."""
+
+    supports_higher_order_operators = True  # cond and the like are one operation, which cannot be seen
 
     def __init__(self, journal: Journal, memory: Memory, cuda: CudaLanes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._journal, self._memory, self._cuda = journal, memory, cuda
 
+    def __enter__(self) -> Self:
+        if not hasattr(_thread, "modes"):
+            _thread.modes = []
+        _thread.modes.append(self)
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        _thread.modes.remove(self)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        self._cuda.take_nodes()
         out = func(*args, **kwargs)
+        self._cuda.skip_nodes()
         involved = list(tensors((args, tuple(kwargs.values()), out)))
         device = self._cuda.device_of(involved)
         if any(map(self._memory.meets, involved)):
