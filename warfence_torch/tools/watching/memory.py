@@ -42,16 +42,31 @@ class Memory:
     that the allocator hands on is the same cells.
     """
 
-    def __init__(self, shared: Given, host: Given, blocks: bool) -> None:
+    def __init__(self, shared: Given, host: Given, blocks: bool, later: bool = False) -> None:
+        """later: more comes with `add`. InputError when there is nothing, when names or addresses meet."""
         named = [*_named(shared, "shared"), *_named(host, "host")]
-        if not named and not blocks:
+        if not named and not blocks and not later:
             raise InputError("nothing to watch; give tensors as shared={name: tensor} or host={name: tensor or array}")
         self.blocks = blocks
         self._left_out: set[int] = set()
         self._kept = [one for _, one in named]
         self._regions = sorted(_region(name, one) for name, one in named)
-        self._begins = [region.begin for region in self._regions]
         self._meets = lru_cache(MOST_KEPT)(self._any_cell)
+        self._settle()
+
+    def add(self, name: str, one: Watchable) -> None:
+        """Watch this memory too, from here on. InputError as for the first ones; nothing is added then."""
+        before = self._regions
+        self._regions = sorted([*before, _region(name, one)])
+        try:
+            self._settle()
+        except InputError:
+            self._regions = before
+            raise
+        self._kept.append(one)
+
+    def _settle(self) -> None:
+        """Order and check the regions; what was remembered of storages is void."""
         names = [region.name for region in self._regions]
         if len(set(names)) < len(names):
             raise InputError(f"two watched tensors have one name; names given: {', '.join(sorted(names))}")
@@ -61,6 +76,8 @@ class Memory:
                     f"'{a.name}' and '{b.name}' overlap by {min(a.end, b.end) - b.begin} bytes; memory is watched under one"
                     f" name: give the tensor that covers both"
                 )
+        self._begins = [region.begin for region in self._regions]
+        self._meets.cache_clear()
 
     def meets(self, t: Tensor) -> bool:
         """Whether a tensor's storage lies in watched memory, or might (where torch does not say where it lies)."""

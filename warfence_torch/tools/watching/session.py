@@ -21,7 +21,7 @@ from warfence_torch.tools.watching.compiled_calls import CompiledCalls
 from warfence_torch.tools.watching.cuda_lanes import CudaLanes
 from warfence_torch.tools.watching.host_lanes import HostLanes
 from warfence_torch.tools.watching.journal import Journal
-from warfence_torch.tools.watching.memory import Given, Memory
+from warfence_torch.tools.watching.memory import Given, Memory, Watchable
 from warfence_torch.tools.watching.mode import WatchMode, staged, step_aside, step_back
 from warfence_torch.tools.watching.patches import Patches
 from warfence_torch.tools.watching.triton_launches import TritonLaunches
@@ -54,7 +54,8 @@ class Watch:
 
     shared, host: the memory to watch, as {name: tensor} or a list; host: pinned tensors and numpy arrays. path: where the
     log is written when the block is left. names: {stream, event or graph: name}. blocks: watch all other memory of CUDA
-    devices too, so that a block which the allocator hands on too early is found; each operation then is in the log.
+    devices too, so that a block which the allocator hands on too early is found; each operation then is in the log. later: there
+    may be nothing to watch yet; `add` names it.
     """
 
     def __init__(
@@ -64,8 +65,9 @@ class Watch:
         path: Path | str | None = None,
         names: Mapping[Any, str] | None = None,
         blocks: bool = False,
+        later: bool = False,
     ) -> None:
-        self._memory = Memory(shared, host, blocks)
+        self._memory = Memory(shared, host, blocks, later)
         names = names or {}
         streams = {(s.device_index, s.stream_id): name for s, name in names.items() if isinstance(s, torch.cuda.Stream)}
         self._path = Path(path) if path is not None else None
@@ -110,6 +112,10 @@ class Watch:
             self._ended = True
             if self._path is not None:
                 self.write(self._path)
+
+    def add(self, name: str, one: Watchable) -> None:
+        """Watch this tensor or array too, from here on. InputError for a name or memory that is watched already."""
+        self._memory.add(name, one)
 
     def touch(self, name: str, kind: Literal["read", "write"], begin: int = 0, end: int | None = None) -> None:
         """Note an access that torch does not make: cells [begin, end) of the watched memory of that name; all by default.
