@@ -25,7 +25,7 @@ from warfence_torch.lanes_cuda import CudaEventSource, CudaLane, CudaWord, disti
 from warfence_torch.package import PACKAGE
 from warfence_torch.staging import PinnedRing
 from warfence_torch.tables import CudaTables, HostTables, make_arrays
-from warfence_torch.tools.found import boundary_of
+from warfence_torch.tools.found import boundary_of, graph_boundary_of
 from warfence_torch.tools.fresh import FreshStaging
 from warfence_torch.tools.latency import barrier_latency_us
 from warfence_torch.tools.profiling import profiled
@@ -128,6 +128,14 @@ class TorchBackend:
         if self._tables is None:
             raise InputError("backend torch: make the tables first, then find_boundary() can see who reads them")
         found = boundary_of(program, self._fixed(), self._tables.arrays)
+        self._settle_device()
+        return found
+
+    def graph_boundary(self, program: ForwardProgram) -> Found | None:
+        """Implements `warfence.core.abilities.ReadsGraph`: on CUDA alone."""
+        if self.device != "cuda" or self._tables is None:
+            return None
+        found = graph_boundary_of(program, self._fixed(), self._tables.arrays)
         self._settle_device()
         return found
 

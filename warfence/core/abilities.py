@@ -47,6 +47,18 @@ class FindsBoundary(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsGraph(Protocol):
+    """A backend whose captured forwards are graphs that say themselves who reads."""
+
+    def graph_boundary(self, program: ForwardProgram) -> Found | None:
+        """Where the shared reads of the whole program end, by the nodes of its captured graph; None without graphs here.
+
+        Called by audits, after `tables` and `load`. InputError when a node writes a shared table.
+        """
+        ...
+
+
 def disagreement(
     program: ForwardProgram, found: Found, policy: WarReadDonePolicy, marker_after: str | None
 ) -> str | None:
@@ -156,7 +168,7 @@ class TimesBarrier(Protocol):
         ...
 
 
-ABILITIES: tuple[type, ...] = (FindsBoundary, TimesStages, Profiles, TimesBarrier)
+ABILITIES: tuple[type, ...] = (FindsBoundary, ReadsGraph, TimesStages, Profiles, TimesBarrier)
 
 
 def methods_of(abilities: Sequence[type] = ABILITIES) -> tuple[str, ...]:
@@ -169,6 +181,7 @@ __all__ = [
     "FindsBoundary",
     "Found",
     "Profiles",
+    "ReadsGraph",
     "StageTime",
     "Stamp",
     "Timer",

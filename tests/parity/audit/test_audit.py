@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -87,6 +87,28 @@ def test_an_attention_backend_that_says_too_early_is_told_the_stage_and_its_code
         "declared to end after 'page_table', but stage 'swa_translate' is found to read 'full_to_swa' last" in problem
     )
     assert f"warfence_{name}/kernels/model.py:" in problem
+
+
+@dataclass(frozen=True)
+class Seen:
+    stage: str | None
+    tables: tuple[str, ...] = ()
+    place: str = ""
+
+
+@pytest.mark.parametrize(("stage", "right"), [("swa_translate", True), ("layer.0", False), (None, False)])
+def test_what_a_graph_says_is_a_column_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, stage: str | None, right: bool
+) -> None:
+    backend = load("strict")()
+    monkeypatch.setattr(backend, "graph_boundary", lambda program: Seen(stage), raising=False)
+    (cell,) = cells(["decode"], ["captured"])
+    result = audit_cell({"it": Rig(backend, SMALL)}, cell, measure=False)
+    assert result.graph == {"it": stage or "none"}
+    assert (result.problems == []) is right
+    assert right or "is the last in the graph to hold a table, declared is 'swa_translate'" in result.problems[0]
+    monkeypatch.setattr(backend, "graph_boundary", lambda program: None)
+    assert audit_cell({"it": Rig(backend, SMALL)}, cell, measure=False).graph == {}
 
 
 def test_an_engine_refuses_a_declaration_that_is_not_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

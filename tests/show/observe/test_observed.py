@@ -44,6 +44,9 @@ class Able(StrictBackend):
     def find_boundary(self, program: Any) -> Any:
         raise InputError("found")
 
+    def graph_boundary(self, program: Any) -> Any:
+        raise InputError("graph")
+
     def profiled(self, path: Any) -> Any:
         raise InputError("profiled")
 

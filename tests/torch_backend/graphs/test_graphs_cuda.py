@@ -18,8 +18,10 @@ from tests.torch_backend.graphs.real import NAMES, paged_step, static_step
 from warfence.core.backend import FORWARD, SCHEDULE
 from warfence.core.errors import InputError
 from warfence.parity.graph import landed_at
-from warfence_torch import measure_graph, plant, plant_graph, read_graph
+from warfence_torch import measure_graph, plant, plant_graph, read_graph, watch
 from warfence_torch.backend import TorchBackend
+from warfence_torch.tools.graphs.driver import raw_graph
+from warfence_torch.tools.graphs.nodes import list_nodes
 from warfence_torch.tools.graphs.plant import BEHIND
 
 pytestmark = pytest.mark.gpu
@@ -257,6 +259,44 @@ def test_the_fast_path_of_a_transformer_stays() -> None:
     else:
         with torch.no_grad():
             assert torch.equal(planted.output, encoder(x, src_key_padding_mask=mask))
+
+
+def test_watch_sees_what_a_graph_holds_and_leaves_compiled_code_alone() -> None:
+    step = Step(compiled=True)
+    with torch.no_grad():
+        for _ in range(2):
+            step()
+        own, _ = captured(step)
+        with watch(shared=step.shared) as log:
+            graph, _ = captured(step)
+            graph.replay()
+            step()
+    names = [(node.kind, node.name) for node in list_nodes(raw_graph(graph)).nodes]
+    assert names == [(node.kind, node.name) for node in list_nodes(raw_graph(own)).nodes]
+    replayed = [e for e in log.log.events if e.launch]
+    assert [(e.kind, e.stage, e.begin, e.end) for e in replayed if e.kind == "read"] == [("read", "paged", 0, 128)] * (
+        LAST + 1
+    )
+    report = log.check()
+    assert report.verdict == "incomplete"
+    assert any("Whether kernel 'paged'" in line for line in report.missed)
+    assert any("Whether Triton's kernel 'paged'" in line for line in report.missed)
+
+
+@pytest.mark.slow
+def test_the_audit_has_the_graphs_column() -> None:
+    from warfence.backends import load
+    from warfence.parity.audit.audit import audit_cell, cells
+    from warfence.parity.rig import Rig
+    from warfence.parity.small import small_model
+
+    rig = Rig(load("torch")(device="cuda"), small_model())
+    try:
+        results = [audit_cell({"torch": rig}, cell, measure=False) for cell in cells(["decode"])]
+    finally:
+        rig.backend.close()
+    assert [result.problems for result in results] == [[]] * len(results)
+    assert all(result.graph["torch"] == result.boundary for result in results)
 
 
 def child_of(graph: Any) -> Any:

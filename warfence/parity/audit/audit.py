@@ -1,7 +1,8 @@
 """Compares, for every mode and attention backend, where shared reads are declared to end, found to end, and seen to end.
 
 declared: by the stages of the program, and by the attention backend and the algorithm, from which the policy follows.
-found: by tracing the kernels. measured: by overwriting the tables under a forward that is held. All must be equal.
+found: by tracing the kernels. graph: by the nodes of the captured graph, where there are graphs. measured: by overwriting the
+tables under a forward that is held. All must be equal.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from warfence.core.abilities import FindsBoundary, disagreement
+from warfence.core.abilities import FindsBoundary, ReadsGraph, disagreement
 from warfence.core.errors import WarfenceError
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import ForwardMode
@@ -26,7 +27,7 @@ NOT_TRACED = "it does not trace its kernels (no find_boundary): trusted with wha
 
 @dataclass(slots=True)
 class Audited:
-    """One mode under one attention backend. found, measured: a stage by backend, "none" where nothing is read.
+    """One mode under one attention backend. found, graph, measured: a stage by backend, "none" where nothing is read.
 
     ends: what the attention backend declares. boundary: the last stage of the program that declares a read. policy: what
     follows from the declarations. problems: sentences, empty when all is equal. notes: what a backend cannot do.
@@ -38,6 +39,7 @@ class Audited:
     boundary: str
     policy: str
     found: dict[str, str] = field(default_factory=dict)
+    graph: dict[str, str] = field(default_factory=dict)
     measured: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
@@ -75,6 +77,12 @@ def audit_cell(rigs: Mapping[str, Rig], cell: Cell, measure: bool = True) -> Aud
                     result.problems.append(f"{name}: {wrong}")
             else:
                 result.notes[name] = NOT_TRACED
+            if isinstance(rig.backend, ReadsGraph) and (seen := rig.backend.graph_boundary(program)) is not None:
+                result.graph[name] = seen.stage or NONE
+                if result.graph[name] != boundary:
+                    result.problems.append(
+                        f"{name}: '{result.graph[name]}' is the last in the graph to hold a table, declared is '{boundary}'"
+                    )
             if measure:
                 _measure(result, name, rig, cell, program)
         except (WarfenceError, RuntimeError) as error:

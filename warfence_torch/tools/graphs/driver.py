@@ -34,3 +34,10 @@ def raw_graph(graph: Any) -> Any:
     if isinstance(graph, cu.CUgraph) and int(graph):
         return graph
     raise InputError(f"got a graph of type {type(graph).__name__}; allowed are {GRAPH}, captured, and a CUgraph")
+
+
+def enqueued(stream: torch.cuda.Stream) -> int:
+    """How many nodes the capture that is going on on this stream has so far."""
+    cu = driver()
+    graph = asked(cu.cuStreamGetCaptureInfo(cu.CUstream(stream.cuda_stream)), "tell what is captured")[2]
+    return int(asked(cu.cuGraphGetNodes(graph, 0), "count the nodes of the capture")[1])

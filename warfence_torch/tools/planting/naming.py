@@ -7,18 +7,16 @@ the two graphs differ, lines are told for the function as it was written, and no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from warfence.core.errors import InputError
-from warfence.host.cuda import driver
 from warfence.parity.boundary import Operation
 from warfence.parity.boundary.find import refuse_write
 from warfence.parity.graph import Node
 from warfence_torch.tools.capture import capturing
 from warfence_torch.tools.compiled import as_written
-from warfence_torch.tools.graphs.driver import asked, raw_graph
+from warfence_torch.tools.graphs.driver import enqueued, raw_graph
 from warfence_torch.tools.graphs.nodes import list_nodes
 from warfence_torch.tools.planting.trace import Escapes, Pass, Subject
 
@@ -78,6 +76,4 @@ def _enqueued() -> int:
             "an operation runs on a stream that the capture does not know, so no replay does it again; let that stream wait "
             "for the capturing one first: side.wait_stream(torch.cuda.current_stream())"
         )
-    cu = driver()
-    info: Any = asked(cu.cuStreamGetCaptureInfo(cu.CUstream(stream.cuda_stream)), "tell what is captured")
-    return int(asked(cu.cuGraphGetNodes(info[2], 0), "count the nodes of the graph")[1])
+    return enqueued(stream)
