@@ -103,12 +103,13 @@ def test_what_a_graph_says_is_a_column_of_its_own(
     backend = load("strict")()
     monkeypatch.setattr(backend, "graph_boundary", lambda program: Seen(stage), raising=False)
     (cell,) = cells(["decode"], ["captured"])
-    result = audit_cell({"it": Rig(backend, SMALL)}, cell, measure=False)
+    rig = Rig(backend, SMALL)
+    result = audit_cell({"it": rig}, cell, measure=False)
     assert result.graph == {"it": stage or "none"}
     assert (result.problems == []) is right
     assert right or "is the last in the graph to hold a table, declared is 'swa_translate'" in result.problems[0]
     monkeypatch.setattr(backend, "graph_boundary", lambda program: None)
-    assert audit_cell({"it": Rig(backend, SMALL)}, cell, measure=False).graph == {}
+    assert audit_cell({"it": rig}, cell, measure=False).graph == {}
 
 
 def test_an_engine_refuses_a_declaration_that_is_not_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

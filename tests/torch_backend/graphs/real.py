@@ -11,7 +11,7 @@ from torch import Tensor
 ROWS, LENGTH, PAGES, LAYERS = 2, 32, 256, 3
 SIZES = {
     "vocab_size": 512, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": LAYERS, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "max_position_embeddings": 256,
+    "num_key_value_heads": 2, "max_position_embeddings": 4096,
 }  # fmt: skip
 NAMES = ("Llama", "Mistral", "Qwen2")
 
@@ -58,7 +58,7 @@ def static_step(name: str) -> tuple[Callable[[], Tensor], dict[str, Tensor], lis
     from transformers import StaticCache
 
     network = model(name)
-    cache = StaticCache(config=network.config, max_cache_len=64)
+    cache = StaticCache(config=network.config, max_cache_len=2048)
     tokens = torch.tensor([[3], [5]], device="cuda")
     positions = torch.tensor([7], device="cuda")
     prompt = torch.randint(0, 512, (ROWS, 7), device="cuda")
