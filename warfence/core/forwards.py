@@ -119,7 +119,7 @@ class ForwardSet:
 
     def __init__(self) -> None:
         self._made: dict[tuple[ForwardMode, bool], list[tuple[int, PlannedForward]]] = {}
-        self._beside: dict[tuple[ForwardMode, BatchLayout, bool], PlannedForward] = {}
+        self._beside: dict[tuple[ForwardMode, BatchLayout, bool], list[PlannedForward]] = {}
 
     def capture(
         self, backend: Backend, build: BuildProgram, fence: FencePlan,
@@ -136,15 +136,16 @@ class ForwardSet:
                 confirm(program, backend.find_boundary(program), fence.decide(mode, marker is not None).policy, marker)
             forward = backend.compile(program, marker_after=marker, gated=gated(program))
             planned = fence.planned(forward)
-            self._beside[mode, layout, sampled] = planned
+            self._beside.setdefault((mode, layout, sampled), []).append(planned)
             made = self._made.setdefault((mode, sampled), [])
             made.append((layout.rows, planned))
             made.sort(key=lambda pair: pair[0])
             yield program.name
 
-    def beside(self, mode: ForwardMode, layout: BatchLayout) -> PlannedForward:
-        """The (greedy) forward of that mode that takes the batches of another: a draft's, behind the target's."""
-        return self._beside[mode, layout, False]
+    def beside(self, mode: ForwardMode, layout: BatchLayout, nth: int = 0) -> PlannedForward:
+        """The (greedy) forward of that mode that takes the batches of another: a draft's, behind the target's. nth: where
+        several were captured for it, in their order."""
+        return self._beside[mode, layout, False][nth]
 
     def pick(self, mode: ForwardMode, rows: int, sampled: bool) -> PlannedForward:
         """The smallest bucket that holds the rows."""

@@ -21,7 +21,8 @@ class Promises:
     supports_prefill_read_done: its prefill reads nothing behind the publication point.
     prefill_stager: brings the reads of one prefill forward; True when it did. Only then may that prefill publish, for an
         algorithm without `supports_prefill_read_done`.
-    draft_extend_after: modes whose step ends in a DRAFT_EXTEND launch, on a runner of its own.
+    draft_extend_after: modes whose step ends in DRAFT_EXTEND launches, each on a runner of its own.
+    draft_launches: how many these are: one for each layer of a draft whose layers propose one after the other.
     speculative: whether it speculates at all.
     """
 
@@ -30,13 +31,19 @@ class Promises:
     supports_prefill_read_done: bool = False
     prefill_stager: Stager | None = None
     draft_extend_after: frozenset[ForwardMode] = frozenset()
+    draft_launches: int = 1
     speculative: bool = True
 
     def phases(self, mode: ForwardMode) -> tuple[tuple[str, ForwardMode], ...]:
         """The launches of a step of that mode: (runner, mode), in order. The last one's runner owns the mailbox."""
         if mode in self.draft_extend_after:
-            return ((TARGET, mode), (DRAFT, ForwardMode.DRAFT_EXTEND))
+            return ((TARGET, mode), *((name, ForwardMode.DRAFT_EXTEND) for name in self.runners()[1:]))
         return ((TARGET, mode),)
+
+    def runners(self) -> tuple[str, ...]:
+        """The target's, then those of the draft's launches, in the order of a step."""
+        drafts = (DRAFT, *(f"{DRAFT}.{i}" for i in range(1, self.draft_launches)))
+        return (TARGET, *drafts)
 
 
 NO_PROMISES = Promises(speculative=False)

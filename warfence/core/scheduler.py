@@ -107,13 +107,13 @@ NO_HOOKS = NoHooks()
 class Launch(Generic[P]):
     """A step that was issued: what was planned, and where the results of its phases will come, by mode.
 
-    owner: the runner of the last phase, whose mailbox the barrier takes. number: that phase's launch.
+    owner: the runner of the last phase, whose mailbox the barrier takes. number: that phase's launch. outputs: of the phases.
     """
 
     number: int
     owner: str
     plan: P
-    outputs: Mapping[ForwardMode, Outputs]
+    outputs: tuple[tuple[ForwardMode, Outputs], ...]
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ class Scheduler:
         self.timing = Timing()
         self._launches, self._promises, self._hooks, self._idle = launches, promises, hooks, idle
         self._coarse = coarse
-        self._untimed: Mapping[ForwardMode, Outputs] = {}
+        self._untimed: tuple[tuple[ForwardMode, Outputs], ...] = ()
 
     def overlapped(self, work: Work[P]) -> None:
         """Plan batch N+1 while forward N runs. Blocks the host until all work is done."""
@@ -198,19 +198,19 @@ class Scheduler:
         sampled = any(row.temperature > 0 for row in plan.rows)
         target = self.forwards.pick(plan.mode, len(plan.rows), sampled)
         batch = pack(target.forward.program.layout, plan.rows)
-        outputs: dict[ForwardMode, Outputs] = {}
+        outputs: list[tuple[ForwardMode, Outputs]] = []
         owner, number = TARGET, 0
-        for owner, mode in self._promises.phases(plan.mode):
-            first = mode is plan.mode
-            planned = target if first else self.forwards.beside(mode, target.forward.program.layout)
+        for nth, (owner, mode) in enumerate(self._promises.phases(plan.mode)):
+            first = nth == 0
+            planned = target if first else self.forwards.beside(mode, target.forward.program.layout, nth - 1)
             if first:
                 self._hooks.before_launch(planned.forward)
             number = next(self._launches)
-            outputs[mode] = self.runners[owner].execute(planned, batch, number)
+            outputs.append((mode, self.runners[owner].execute(planned, batch, number)))
             if first:
                 self._hooks.after_launch()
         self.timing.steps[plan.mode.value] += 1
-        return Launch(number, owner, plan, outputs)
+        return Launch(number, owner, plan, tuple(outputs))
 
     def _apply_barrier(self, launch: Launch[P]) -> None:
         """Wait for the last reader of the step. What another runner left is of an earlier phase, and never used."""
@@ -222,7 +222,7 @@ class Scheduler:
     def _process(self, work: Work[P], launch: Launch[P]) -> None:
         """Await the results of a step and hand them over."""
         before = time.perf_counter()
-        results = {mode: outputs.result() for mode, outputs in launch.outputs.items()}
+        results = {mode: outputs.result() for mode, outputs in launch.outputs}
         self.timing.blocked += time.perf_counter() - before
         self._note_device_time()  # one launch later: nobody waits for a clock
         self._untimed = launch.outputs
@@ -237,10 +237,10 @@ class Scheduler:
     def _end(self, start: float) -> None:
         self.timing.total += time.perf_counter() - start
         self._note_device_time()
-        self._untimed = {}
+        self._untimed = ()
 
     def _note_device_time(self) -> None:
-        for mode, outputs in self._untimed.items():
+        for mode, outputs in self._untimed:
             if outputs.device_s is not None:
                 self.timing.device[mode.value] = self.timing.device.get(mode.value, 0.0) + outputs.device_s
 

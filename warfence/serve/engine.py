@@ -19,7 +19,6 @@ from warfence.core.fence import WarBarrier
 from warfence.core.forwards import FencePlan, ForwardSet, buckets
 from warfence.core.modes import FenceMode, ForwardMode
 from warfence.core.program import ForwardProgram, Gated
-from warfence.core.promises import DRAFT, TARGET
 from warfence.core.runner import Runner
 from warfence.core.scheduler import NO_HOOKS, Scheduler, Timing
 from warfence.host.switches import switch
@@ -172,7 +171,9 @@ class Engine:
         if block > 1:
             made += [(ForwardMode.TARGET_VERIFY, BatchLayout(b, block, 2 * block)) for b in rows]
         kinds = (False, True) if self.config.sampled else (False,)
-        drafts = [(ForwardMode.DRAFT_EXTEND, layout, False) for mode, layout in made if len(self.spec.phases(mode)) > 1]
+        drafts = [
+            (ForwardMode.DRAFT_EXTEND, layout, False) for mode, layout in made for _ in self.spec.phases(mode)[1:]
+        ]
         return [(mode, layout, sampled) for mode, layout in made for sampled in kinds] + drafts
 
     def warm_up(self) -> Iterator[str]:
@@ -190,9 +191,14 @@ class Engine:
         state = state_specs(self.model, lim.rows, lim.slots, lim.swa_slots, self.drafting, queries)
         self.backend.load({**self._weights, **(self.drafting.weights if self.drafting is not None else {})}, state)
 
+        made = Counter[
+            BatchLayout
+        ]()  # draft's launches of each layout: one for each phase of a step behind the target's
+
         def build_program(mode: ForwardMode, layout: BatchLayout, sampled: bool) -> ForwardProgram:
             if mode is ForwardMode.DRAFT_EXTEND and self.drafting is not None:
-                return self.drafting.draft_extend(self.fence.attention.for_draft(), layout)
+                nth, made[layout] = made[layout], made[layout] + 1
+                return self.drafting.draft_extend(self.fence.attention.for_draft(), layout, nth)
             return build(self.model, self.fence.attention, mode, layout, sampled=sampled, drafting=self.drafting)
 
         yield from self.forwards.capture(self.backend, build_program, self.fence, self.wanted(), self._gated)
@@ -226,7 +232,7 @@ class Engine:
             planner.check(request)
             if wrong := [token for token in request.prompt if not 0 <= token < self.model.vocab]:
                 raise InputError(f"request {request.id}: token {wrong[0]}; the model has 0 to {self.model.vocab - 1}")
-        runners = {name: Runner(name, forward, schedule) for name in (TARGET, DRAFT)}
+        runners = {name: Runner(name, forward, schedule) for name in self.spec.runners()}
         forced_coarse = switch(FORCE_COARSE) and fence is FenceMode.FINE
         barrier = WarBarrier(FenceMode.COARSE if forced_coarse else fence)
         forced = None if serial else self._forced_order()

@@ -94,7 +94,7 @@ class World:
         layout = BatchLayout(max(rows, 1), self.block if mode is VERIFY else 1)
         return SimpleNamespace(mode=mode, forward=SimpleNamespace(program=SimpleNamespace(layout=layout)))
 
-    def beside(self, mode: ForwardMode, layout: BatchLayout) -> Any:
+    def beside(self, mode: ForwardMode, layout: BatchLayout, nth: int = 0) -> Any:
         return SimpleNamespace(mode=mode, forward=SimpleNamespace(program=SimpleNamespace(layout=layout)))
 
     # lanes

@@ -50,6 +50,6 @@ class Drafting(Protocol):
         """Tail stages behind the one that commits token and length."""
         ...
 
-    def draft_extend(self, attention: AttentionBackend, layout: BatchLayout) -> ForwardProgram:
-        """The program of the draft's own launch. Only asked where the algorithm has such launches."""
+    def draft_extend(self, attention: AttentionBackend, layout: BatchLayout, nth: int = 0) -> ForwardProgram:
+        """The program of the draft's own launch; nth: which of them, where a step has several. Only asked where it has any."""
         ...

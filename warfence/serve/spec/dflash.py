@@ -96,7 +96,7 @@ class Dflash:
     def tail(self, mode: ForwardMode) -> tuple[Stage, ...]:
         return ()
 
-    def draft_extend(self, attention: AttentionBackend, layout: BatchLayout) -> ForwardProgram:
+    def draft_extend(self, attention: AttentionBackend, layout: BatchLayout, nth: int = 0) -> ForwardProgram:
         raise InputError("dflash has no draft extend: it proposes inside the verify")
 
 

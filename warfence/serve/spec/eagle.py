@@ -70,7 +70,7 @@ class Eagle:
     def tail(self, mode: ForwardMode) -> tuple[Stage, ...]:
         return ()
 
-    def draft_extend(self, attention: AttentionBackend, layout: BatchLayout) -> ForwardProgram:
+    def draft_extend(self, attention: AttentionBackend, layout: BatchLayout, nth: int = 0) -> ForwardProgram:
         """The draft's own launch, for batches of the layout of the launch before it."""
         from warfence.core.program import page_table, token_locs
 

@@ -64,7 +64,7 @@ class Ngram:
         again = replace(page_table(), name="ngram_page_table", region=Region.TAIL)
         return (*((again,) if self.rereads else ()), lookup, keep_drafts())
 
-    def draft_extend(self, attention: AttentionBackend, layout: BatchLayout) -> ForwardProgram:
+    def draft_extend(self, attention: AttentionBackend, layout: BatchLayout, nth: int = 0) -> ForwardProgram:
         raise InputError("ngram has no draft extend: it looks up in the tail of the verify")
 
 
