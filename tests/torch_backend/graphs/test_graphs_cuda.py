@@ -54,7 +54,7 @@ def layer(h: Tensor, w: Tensor) -> Tensor:
     return torch.tanh(h @ w) + torch.nn.functional.gelu(h) * 0.1
 
 
-@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("compiled", [False, True])
 def test_triton_kernels_are_found_measured_and_planted(compiled: bool) -> None:
     step = Step(compiled)
@@ -228,7 +228,7 @@ def test_the_fast_path_of_a_transformer_stays() -> None:
             assert torch.equal(planted.output, encoder(x, src_key_padding_mask=mask))
 
 
-@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
+@pytest.mark.filterwarnings("ignore")
 def test_watch_sees_what_a_graph_holds_and_leaves_compiled_code_alone() -> None:
     step = Step(compiled=True)
     with torch.no_grad():

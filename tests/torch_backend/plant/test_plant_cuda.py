@@ -195,6 +195,11 @@ def test_what_cannot_be_captured_is_refused_with_the_line(rig: Rig) -> None:
         refused(rig, fn, r"cannot be captured; refused at .*test_plant_cuda.py:\d+ in <lambda>")
 
 
+def test_random_numbers_are_drawn_after_a_refused_capture(rig: Rig) -> None:
+    refused(rig, lambda: rig.table[0, 0].item(), "cannot be captured")
+    assert torch.rand(3, device="cuda").shape == (3,)
+
+
 def test_a_copy_of_pageable_memory_is_refused(rig: Rig) -> None:
     pageable = torch.ones(4)
     refused(
