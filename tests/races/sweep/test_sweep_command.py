@@ -12,6 +12,7 @@ import pytest
 from warfence.cli import main
 from warfence.races.scenarios.explore import explore
 from warfence.races.sweep import judges
+from warfence.races.sweep.families import FAMILIES
 
 SMALL = ["sweep", "--family", "short", "--family", "random", "--limit", "66", "--workers", "1"]
 VARYING = ("seconds", "worker_seconds")
@@ -92,7 +93,7 @@ def test_lanes_of_torch_agree_and_show_what_others_overlook(
     assert main(["sweep", "--backend", "torch", "--limit", "5", "--workers", "1"]) == 0
     out = capsys.readouterr().out
     assert "fence, cases judged: oracle 5, explorer 5, checker 5, lanes of torch/cpu 5\n" in out
-    assert "25 cases, 0 disagreements" in out
+    assert f"{5 * len(FAMILIES)} cases, 0 disagreements" in out
     monkeypatch.setattr(judges, "explore", lambda one: replace(explore(one), verdict="ok", witness=None))
     monkeypatch.setattr(judges, "checked", lambda outcome: "ok")
     assert main(["sweep", "--family", "random", "--backend", "torch", "--limit", "3", "--workers", "1"]) == 1
