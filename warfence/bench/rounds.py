@@ -17,9 +17,9 @@ from warfence.core.errors import WarfenceError
 from warfence.core.modes import FenceMode
 from warfence.host.meter import Meter
 from warfence.serve.engine import Engine, Summary
-from warfence.serve.jobs.arrivals import read_trace
 from warfence.serve.jobs.job import Job, prepare
 from warfence.serve.jobs.options import ServeOptions
+from warfence.serve.jobs.traces import read_trace
 from warfence.serve.latency import Latency, Percentiles, occupancy
 from warfence.serve.requests import Request
 
@@ -72,7 +72,7 @@ def first_turn(device: str, trace: Path, requests: int) -> Job:
     """Prompts of our own, which are short, at the arrivals of the trace."""
     job = prepare(ServeOptions(device=device, limit=requests, max_new_tokens=NEW_TOKENS, attention=ATTENTION))
     entries = job.workload.entries
-    arrivals = read_trace(trace, len(entries))
+    arrivals = read_trace(trace, len(entries)).arrivals
     at = [replace(entry, arrival_s=one.at_s / SPEED) for entry, one in zip(entries, arrivals, strict=False)]
     return replace(job, workload=replace(job.workload, entries=tuple(at)))
 

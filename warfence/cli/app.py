@@ -25,6 +25,7 @@ COMMANDS = {
     "differ about.",
     "bench": "Measure a step behind every strategy of fencing, interleaved in one run: A B C, A B C, ...",
     "explain": "Say where a launch publishes its read-done ticket, and by which rule.",
+    "models": "Say what was understood of a model directory, and what of it is not done, without serving it.",
     "doctor": "Report versions, devices, what is missing, and environment variables that hide or change races.",
     "backends": "List the registered backends with their devices and capabilities.",
 }

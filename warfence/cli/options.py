@@ -51,16 +51,22 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document in
 
 Prompts = Annotated[
     Path | None,
-    typer.Option(help="Text file, one prompt a line.", show_default="40 shipped prompts", rich_help_panel=WHAT),
+    typer.Option(
+        help="Text, one prompt a line; ShareGPT; MT-bench.", show_default="40 shipped prompts", rich_help_panel=WHAT
+    ),
 ]
 Trace = Annotated[
     Path | None,
-    typer.Option(help="CSV of TIMESTAMP,ContextTokens,GeneratedTokens: real arrivals.", rich_help_panel=WHAT),
+    typer.Option(help="Real arrivals: Azure, BurstGPT, Mooncake or Bailian.", rich_help_panel=WHAT),
 ]
 Speed = Annotated[
     float | None,
     typer.Option(help="Let the trace's requests arrive this much faster.", show_default="1.0", rich_help_panel=WHAT),
 ]
+SharePrefixes = Annotated[
+    bool, typer.Option("--share-prefixes", help="Prompts begin alike where the trace says so.", rich_help_panel=WHAT)
+]
+Chat = Annotated[bool, typer.Option("--chat", help="Put prompts into the model's chat template.", rich_help_panel=WHAT)]
 Limit = Annotated[
     int | None, typer.Option(help="Serve the first N requests.", show_default="all", rich_help_panel=WHAT)
 ]

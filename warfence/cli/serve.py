@@ -33,6 +33,8 @@ def serve(
     prompts: given.Prompts = None,
     trace: given.Trace = None,
     speed: given.Speed = None,
+    share_prefixes: given.SharePrefixes = False,
+    chat: given.Chat = False,
     limit: given.Limit = None,
     max_new_tokens: given.MaxNewTokens = None,
     temperature: given.Temperature = 0.0,
@@ -67,7 +69,8 @@ def serve(
         backend=backend or backends.installed()[0],
         device=device, tables=tables, fence=fence, allow_hazard=allow_hazard, attention=attention,
         serial=serial, rows=rows, slots=slots, mixed=mixed, idle=idle, spec=spec, draft=draft, block=block,
-        model=model, prompts=prompts, trace=trace, speed=speed, limit=limit, max_new_tokens=max_new_tokens,
+        model=model, prompts=prompts, trace=trace, speed=speed, share_prefixes=share_prefixes, chat=chat,
+        limit=limit, max_new_tokens=max_new_tokens,
         temperature=temperature, top_p=top_p, seed=seed, out=out,
     )  # fmt: skip
     check_files(watch, timeline)

@@ -49,6 +49,8 @@ class ServeOptions:
     prompts: Path | None = None
     trace: Path | None = None
     speed: float | None = None
+    share_prefixes: bool = False
+    chat: bool = False
     limit: int | None = None
     max_new_tokens: int | None = None
     temperature: float = 0.0
@@ -87,6 +89,12 @@ class ServeOptions:
             raise InputError("--speed scales the arrivals of a trace; add --trace FILE.csv, or drop it")
         if self.speed is not None and not 0 < self.speed < math.inf:
             raise InputError(f"--speed is {self.speed}; give a positive number, such as 2.0 for twice as fast")
+        if self.share_prefixes and self.trace is None:
+            raise InputError("--share-prefixes is about the prompts of a trace; add --trace FILE.jsonl, or drop it")
+        if self.chat and self.trace is not None:
+            raise InputError(
+                "--chat is about prompts, and the prompts of a trace are of its lengths; drop one of the two"
+            )
         if self.out is not None:
             check_output("--out", self.out)
 
