@@ -83,8 +83,6 @@ def read_trace(path: Path, limit: int | None = None) -> Trace:
     found: list[tuple[int, Arrival]] = []
     failed = 0
     for number, form, row in rows:
-        if len(found) == limit:
-            break
         where = f"{_WHAT} '{path}', line {number}"
         arrival = _arrival(where, form, row)
         if arrival is None:
@@ -93,6 +91,8 @@ def read_trace(path: Path, limit: int | None = None) -> Trace:
         if found and arrival.at_s < found[-1][1].at_s:
             raise InputError(f"{where}: {row[form.time]!r} is earlier than line {found[-1][0]}; sort the lines by time")
         found.append((number, arrival))
+        if len(found) == limit:  # what stands behind is not looked at
+            break
     if not found:
         raise InputError(f"{_WHAT} '{path}' holds no arrival; allowed are {_allowed()}")
     start = found[0][1].at_s
