@@ -42,7 +42,7 @@ class PlainView(Watcher):
             if self._show_texts:
                 say(
                     self._console,
-                    f"[{self._finished}/{self._total}] {_label(request)} {'|'.join(_texts(self._job, request))}",
+                    f"[{self._finished}/{self._total}] {_label(request)} {'|'.join(_texts(self._job, request, ended=True))}",
                 )
 
 
@@ -86,7 +86,7 @@ class LiveView(Watcher):
             self._of -= request.max_new_tokens - len(request.output)  # an end-of-text token may come early
             self._finished += 1
             if self._show_texts:
-                prompt, text = _texts(self._job, request)
+                prompt, text = _texts(self._job, request, ended=True)
                 self._console.print(Text.assemble((f"{_label(request)} ", "cyan"), (prompt, "dim"), text))
         stays = self._newest is not None and self._newest.phase is not Phase.WAITING  # a retracted one stands still
         if last and request is self._newest:
@@ -103,7 +103,7 @@ class LiveView(Watcher):
         newest = self._newest
         if newest is None or not self._show_texts:
             return bar
-        prompt, text = _texts(self._job, newest)
+        prompt, text = _texts(self._job, newest, ended=False)
         label = f"{_label(newest)} … "
         room = max(self._console.width - len(label) - 1, 1)
         return Group(Text.assemble((label, "cyan"), (prompt + text)[-room:], no_wrap=True), bar)
@@ -129,7 +129,8 @@ def _label(request: Request) -> str:
     return f"request {request.id}:"
 
 
-def _texts(job: Job, request: Request) -> tuple[str, str]:
-    """(prompt, generated so far). Half a character, still to be completed by the next token, is left out."""
-    text = job.model.tokenizer.decode(tuple(request.output)).rstrip("\ufffd")
+def _texts(job: Job, request: Request, ended: bool) -> tuple[str, str]:
+    """(prompt, generated so far). Bytes that the next token may make a character are left out; in an ended one they stay."""
+    text = job.model.tokenizer.decode(tuple(request.output))
+    text = text if ended else text.rstrip("\ufffd")
     return tail(printable(job.workload.entries[request.id].text)), printable(text)
