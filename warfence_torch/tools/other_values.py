@@ -1,4 +1,4 @@
-"""Other values for the shared tables that stay in range, so that a read of them shows in a result and in nothing else."""
+"""Other values for shared tensors (`warfence.parity.other_values`), and tensors bit by bit."""
 
 from __future__ import annotations
 
@@ -8,30 +8,15 @@ import torch
 from torch import Tensor
 
 from warfence.core.errors import InputError
+from warfence.parity.other_values import other_values
 
 
-def other_values(name: str, table: Tensor) -> Tensor:
-    """A tensor of the table's shape in which each cell holds another value that occurs in the table: the next larger one.
-
-    Negative whole numbers ("no page") stay where they are, and do not come where an index stood. InputError where all cells
-    are equal.
-    """
-    flat = table.detach().reshape(-1)
-    usable = flat >= 0 if not (flat.is_floating_point() or flat.is_complex() or flat.dtype is torch.bool) else None
-    part = flat[usable] if usable is not None else flat
-    values, at = torch.unique(part, return_inverse=True)
-    if len(values) < 2:
-        raise InputError(
-            f"all cells of '{name}' that hold an index hold the same one, so there is no other value in range to put there; "
-            f"fill it with different ones, or say which: wrong={{'{name}': tensor}}"
-        )
-    turned = values[(at + 1) % len(values)]
-    wrong = flat.clone()
-    if usable is None:
-        wrong.copy_(turned)
-    else:
-        wrong[usable] = turned
-    return wrong.view(table.shape)
+def _other(name: str, table: Tensor) -> Tensor:
+    values = table.detach().cpu()
+    plain = (
+        values.double() if values.dtype.is_floating_point else values
+    )  # numpy has no bfloat16, and float64 holds all
+    return torch.from_numpy(other_values(name, plain.numpy())).to(table.dtype).to(table.device)
 
 
 def wrong_values(tables: Mapping[str, Tensor], given: Mapping[str, Tensor] | None) -> dict[str, Tensor]:
@@ -48,7 +33,7 @@ def wrong_values(tables: Mapping[str, Tensor], given: Mapping[str, Tensor] | Non
         if torch.equal(wrong.to(table.device), table):
             raise InputError(f"the wrong values of '{name}' are those that it holds; give other ones")
     return {
-        name: (given[name].to(table.device) if name in given else other_values(name, table)).contiguous()
+        name: (given[name].to(table.device) if name in given else _other(name, table)).contiguous()
         for name, table in tables.items()
     }
 

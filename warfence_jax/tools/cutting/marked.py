@@ -11,18 +11,22 @@ Its limits, which are why `cut` exists:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, Device
 from jax.experimental import io_callback
 from jax.extend.core import Literal
 
+from warfence.core.errors import InputError
 from warfence.parity.boundary import Boundary, find
+from warfence.parity.other_values import other_values
 from warfence_jax.compiler import Compiler
 from warfence_jax.tools.cutting.arguments import traced_with
-from warfence_jax.tools.cutting.operations import operations
+from warfence_jax.tools.cutting.operations import of_one_executable, operations
 from warfence_jax.tools.cutting.part import described, function
 from warfence_jax.tools.cutting.plan import plan
 from warfence_jax.tools.cutting.trace import Traced, shape_and_dtype
@@ -32,8 +36,8 @@ class Marked:
     """A function in one executable that calls the host behind its last read of a shared array."""
 
     def __init__(self, traced: Traced, on_read_done: Callable[[], object], device: Device) -> None:
-        self._traced = traced
-        self.boundary: Boundary = find(operations(traced, traced.equations))
+        self._traced, self._on_read_done = traced, on_read_done
+        self.boundary: Boundary = find(of_one_executable(traced, operations(traced, traced.equations)))
         at = self.boundary.after.position + 1 if self.boundary.after is not None else 0
         before, after = plan(traced, (traced.equations[:at], traced.equations[at:]), ())
         readers = [traced.equations[op.position] for op in self.boundary.reads]
@@ -44,7 +48,7 @@ class Marked:
         inputs = (*traced.arguments, *traced.constants)
 
         def tell(*_: Array) -> None:
-            on_read_done()
+            self._on_read_done()
 
         def run(*given: Array) -> list[Any]:
             known = dict(zip(inputs, given, strict=True))
@@ -65,6 +69,56 @@ class Marked:
         flat = self.compiled(*jax.tree.leaves(tuple(args)), *self._traced.constants.values())
         return jax.tree.unflatten(self._traced.result_tree, flat)
 
+    def check(self, args: Sequence[Any]) -> None:
+        """Run it on copies of the arguments, and overwrite the shared ones when it says that they are read.
+
+        InputError where the results are then others than those of a run that is left alone. Only on a CPU, where the
+        memory of an array can be written; a shared array of one value is not checked.
+        """
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tuple(args))]
+        shared = [v in self._traced.shared for v in self._traced.arguments]
+        if len(leaves) != len(shared):
+            return
+        mine = [aligned(leaf) if is_shared else leaf for leaf, is_shared in zip(leaves, shared, strict=True)]
+        tables = [leaf for leaf, is_shared in zip(mine, shared, strict=True) if is_shared]
+        try:
+            wrong = [other_values("shared", table) for table in tables]
+        except InputError:
+            return
+        told, self._on_read_done = self._on_read_done, lambda: None
+        try:
+            right = self._results(mine)
+            self._on_read_done = partial(_overwrite, tables, wrong)
+            spoilt = self._results(mine)
+        finally:
+            self._on_read_done = told
+        if any(not np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(right, spoilt, strict=True)):
+            raise InputError(
+                f"marked '{self._traced.name}': overwriting the shared arrays behind {self.boundary.after or 'the start'} "
+                f"changes a result, so something reads them later than the trace shows; use cut, whose parts cannot"
+            )
+
+    def _results(self, arguments: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        given = [jax.device_put(a) for a in arguments]
+        jax.block_until_ready(given)
+        flat = jax.block_until_ready(self.compiled(*given, *self._traced.constants.values()))
+        jax.effects_barrier()
+        return [np.array(r) for r in flat]
+
+
+def aligned(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy that an array on the CPU takes over as its memory: it begins at a multiple of 64 bytes."""
+    raw = np.empty(values.nbytes + 64, np.uint8)
+    begin = -raw.ctypes.data % 64
+    copy: np.ndarray[Any, Any] = raw[begin : begin + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy[...] = values
+    return copy
+
+
+def _overwrite(tables: Sequence[np.ndarray[Any, Any]], values: Sequence[np.ndarray[Any, Any]]) -> None:
+    for table, other in zip(tables, values, strict=True):
+        table[...] = other
+
 
 def marked(
     fn: Callable[..., Any], args: Sequence[Any], on_read_done: Callable[[], object], *,
@@ -72,7 +126,12 @@ def marked(
 ) -> Marked:  # fmt: skip
     """Compile `fn` so that `on_read_done()` is called, on a thread of the runtime, once its last shared read is over.
 
-    The arguments are those of `cut`. Where nothing is read the call comes as soon as the runtime likes. InputError as there.
+    The arguments are those of `cut`. Where nothing is read the call comes as soon as the runtime likes. InputError as there; and,
+    where arrays are given and no shapes, on a CPU, when a run with the shared ones overwritten at that call gives other results.
     """
     traced = traced_with(fn, args, shared_argnums, shared_arrays)
-    return Marked(traced, on_read_done, device or jax.devices()[0])
+    made = Marked(traced, on_read_done, device or jax.devices()[0])
+    arrays = all(isinstance(leaf, (Array, np.ndarray)) for leaf in jax.tree.leaves(tuple(args)))
+    if arrays and not traced.constants and (device or jax.devices()[0]).platform == "cpu":
+        made.check(args)
+    return made

@@ -18,6 +18,9 @@ from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 from warfence.parity.boundary import Access, Operation
 from warfence_jax.tools.cutting.trace import Traced, shape_and_dtype
 
+MOVES_NOTHING = {
+    "optimization_barrier", "reshape", "squeeze", "expand_dims", "copy", "copy_p", "bitcast_convert_type",
+}  # fmt: skip
 FRAMES = 3  # of the caller's code, in `Operation.where`
 
 
@@ -33,6 +36,20 @@ def operations(traced: Traced, equations: Sequence[JaxprEqn]) -> list[Operation]
         )
         for i, eqn in enumerate(equations)
     ]
+
+
+def of_one_executable(traced: Traced, operations: Sequence[Operation]) -> list[Operation]:
+    """The same where all is one executable: there the result of an operation that moves nothing may be the array's own memory,
+    so whoever takes that result reads the array (XLA elides a barrier, a copy, a reshape)."""
+    same: dict[Var, tuple[Access, ...]] = {}
+    said = []
+    for eqn, op in zip(traced.equations, operations, strict=True):
+        through = tuple(a for v in eqn.invars if not isinstance(v, Literal) for a in same.get(v, ()))
+        op = op._replace(reads=tuple(dict.fromkeys((*op.reads, *through))))
+        if eqn.primitive.name in MOVES_NOTHING and op.reads:
+            same |= dict.fromkeys(eqn.outvars, op.reads)
+        said.append(op)
+    return said
 
 
 def reads(traced: Traced, eqn: JaxprEqn) -> list[Var]:
