@@ -63,8 +63,9 @@ class Toy:
         self.fixture.write(table, [0], [value])
 
     def happened(self) -> list[str]:
-        """The log, one word or two an entry."""
-        return [f"{e.kind} {e.name}" for e in self.backend.log]
+        """The log without the reads of stages, a few words an event."""
+        names = ((e.kind, e.resource or e.stage or e.event) for e in self.backend.log if e.kind != "read")
+        return [f"{kind} {name}" for kind, name in names]
 
 
 def ints(*values: int) -> np.ndarray:

@@ -113,7 +113,7 @@ def test_stale_and_never_recorded_tickets(toy: Any) -> None:
     with pytest.raises(FenceError, match="ticket of launch 1 is stale: its source now holds the record of launch 2"):
         toy.schedule.wait(ticket)
     with pytest.raises(FenceError, match="ticket of launch 3 was never recorded"):
-        toy.schedule.wait(Ticket(3, StrictEvent(toy.lane.machine)))
+        toy.schedule.wait(Ticket(3, StrictEvent(toy.lane.machine, "ticket")))
     toy.forward.load_batch(toy.batch(), 3)
     with pytest.raises(FenceError, match="ticket of launch 3 asked for, last issued launch is 2"):
         toy.forward.marker.ticket(3)
@@ -199,4 +199,4 @@ def test_nothing_can_be_used_after_close(toy: Any) -> None:
         with pytest.raises(FenceError, match=r"backend strict was closed: make a new one"):
             call()
     assert done.result() is seen, "what is here stays here"
-    assert len(toy.backend.log) == toy.backend.report()["virtual_time"]
+    assert len(toy.happened()) == toy.backend.report()["virtual_time"]

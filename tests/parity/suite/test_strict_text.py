@@ -70,7 +70,7 @@ def test_a_ticket_one_stage_too_early_is_seen(small: SmallModel, attention: str)
     backend = Early()
     with make_engine(small, backend, attention=attention) as engine:
         assert first_difference(serve(engine)[0], small.expected[False]) is not None
-    assert {read.name.split(".")[0] for _, read in writes_before_earlier_reads(backend.log)} == {"swa_translate"}
+    assert {read.stage.split(".")[0] for _, read in writes_before_earlier_reads(backend.log)} == {"swa_translate"}
 
 
 @pytest.mark.slow

@@ -120,6 +120,7 @@ def test_lines_missing_in_the_middle_are_noticed(path: Path) -> None:
         ('["await", "host", 0, "", "", 0, 0, "e", 1]', "line 3: an await on lane 'host'"),
         ('["alloc", "schedule", 0, "s", "", 0, 4]', "line 3: a alloc of ''"),
         ('["wait_lane", "forward"]', "line 3: a wait_lane without the other lane"),
+        ('["stage", "forward", 1]', "line 3: a stage without its name; name it as 'stage'"),
         ('["host_sync", "forward", 0, "", "", 0, 0, "e"]', "line 3: a host_sync on lane 'forward'"),
         ('["wait", "forward", 0, "", "", 0, 0, "e", 0, "copy"]', "line 3: a wait for lane 'copy' and event 'e'"),
     ],

@@ -21,9 +21,10 @@ from warfence.parity.strict.backend import StrictBackend
 from warfence.races.check.events import Event
 from warfence.races.check.findings import Finding, Findings, check
 from warfence.races.check.log_file import Log
+from warfence.races.check.runs import runs
 from warfence.races.replay.judged import judge_all, recall_and_precision
 from warfence.races.scenarios.library import catalogue
-from warfence.show.observe import EventLog, Observed, runs, unseen
+from warfence.show.observe import EventLog, Observed, unseen
 from warfence.show.observe.player import RecordedPlayer
 
 

@@ -29,10 +29,10 @@ from warfence.parity.kernels import KERNELS, Array, Kernel
 from warfence.parity.strict.forward import StrictForward
 from warfence.parity.strict.lanes import StrictLane, StrictWord
 from warfence.parity.strict.launch import frozen, poison
-from warfence.parity.strict.log import LogEntry
 from warfence.parity.strict.machine import ADVERSARIES, Machine
 from warfence.parity.strict.tables import StrictTables
 from warfence.parity.strict.timing import StrictTimer
+from warfence.races.check.events import Event
 
 LANES = (SCHEDULE, FORWARD, PLAN)
 
@@ -76,8 +76,13 @@ class StrictBackend:
         self._state: dict[str, Array] = {}
 
     @property
-    def log(self) -> list[LogEntry]:
-        """All that has happened so far, in order. It goes on growing; it is there after close() too."""
+    def log(self) -> list[Event]:
+        """All that has happened so far, in order. It goes on growing; it is there after close() too.
+
+        A wait stands in it where it is over, as an `await` of the record that it was bound to at its call. launch: of a write
+        the one issued last before it was enqueued, so all launches up to this one are earlier. Law 1 is a sentence about it:
+        for every write of launch L, every read of its table by a launch of at most L stands before it.
+        """
         return self._machine.log
 
     def lane(self, name: str) -> StrictLane:
@@ -143,7 +148,7 @@ class StrictBackend:
         sizes = {f"{kind}_bytes": sum(a.nbytes for a in made.values()) for kind, made in arrays.items()}
         return {
             "numpy": np.__version__, "donation": "none: written in place", "refused": 0,
-            "adversary": self._machine.adversary, "virtual_time": len(self.log), **sizes,
+            "adversary": self._machine.adversary, "virtual_time": len(self._machine.steps), **sizes,
         }  # fmt: skip
 
     def close(self) -> None:

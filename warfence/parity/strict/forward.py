@@ -16,6 +16,7 @@ from warfence.parity.strict.lanes import StrictEvent, StrictWord
 from warfence.parity.strict.launch import Launch
 from warfence.parity.strict.machine import Item, Machine, Queue
 from warfence.parity.strict.outputs import StrictOutputs
+from warfence.races.check.events import Event
 
 
 class StrictForward:
@@ -33,7 +34,7 @@ class StrictForward:
         self._calls = {stage.name: bind(stage, fixed, kernels) for stage in program.stages}
         self._fixed = {s.name: {n: fixed[n] for n in (*s.reads, *s.state, *s.params)} for s in program.stages}
         self._steps = {region: program.steps(region, marker_after, gated) for region in Region}
-        self._marker_event, self._word = StrictEvent(machine), word
+        self._marker_event, self._word = StrictEvent(machine, f"marker after {marker_after}"), word
         self._launch: Launch | None = None  # being issued
         self._next = Region.LOAD_BATCH
 
@@ -71,7 +72,8 @@ class StrictForward:
             if self._queue.failure is None:
                 self._guarded(launch, "outputs", lambda: outputs.fill(current.outputs()))
 
-        self._machine.enqueue(self._queue, Item("record", launch, "outputs", run=take, always=True))
+        over = Event("record", self._queue.name, launch, event=f"end of launch {launch}", generation=1)
+        self._machine.enqueue(self._queue, Item((over,), take, always=True))
         return outputs
 
     # -- issuing
@@ -110,12 +112,17 @@ class StrictForward:
         def run() -> None:
             self._guarded(launch.number, stage.name, lambda: launch.run(stage, call, fixed))
 
-        return Item("stage", launch.number, stage.name, stage.reads, run)
+        which = self._queue.name, launch.number, stage.name
+        reads = (Event("read", *which, name, 0, fixed[name].size) for name in stage.reads)
+        return Item((Event("stage", *which), *reads), run)
 
     def _marker_item(self, stage: str, launch: int, generation: int) -> Item:
         event, word = self._marker_event, self._word
-        run = (lambda: event.complete(generation)) if word is None else word.increment
-        return Item("record", launch, f"marker after '{stage}'", run=run, always=True)
+        name, run = event.name, lambda: event.complete(generation)
+        if word is not None:
+            name, run = word.name, word.increment
+        record = Event("record", self._queue.name, launch, event=name, generation=generation)
+        return Item((record,), run, always=True)
 
     def _give_up(self) -> None:
         if self._launch is not None and self.gates is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from warfence.core.errors import FenceError, InputError
 from warfence.core.gates import WATCHDOG_S
 from warfence.parity.strict.machine import Item, Machine, Queue
+from warfence.races.check.events import Event
 
 
 class StrictGates:
@@ -53,7 +54,7 @@ class StrictGates:
     def item(self, position: str, launch: int) -> Item:
         """The gate as the forward lane meets it."""
         return Item(
-            "gate", launch, position, run=lambda: self.passed(position, launch),
+            (Event("gate", self._queue.name, launch, position),), run=lambda: self.passed(position, launch),
             ready=lambda: position not in self._closed, holds=f"the closed gate at '{position}' of '{self._program}'",
             gate=(self, position),
         )  # fmt: skip

@@ -8,13 +8,15 @@ from warfence.core.backend import Lane
 from warfence.core.errors import FenceError
 from warfence.core.fence import WORD, AtLeast, Ticket, reached
 from warfence.parity.strict.machine import Item, Machine, Queue
+from warfence.races.check.events import Event
 
 
 class StrictEvent:
     """A ticket source. Recording again overwrites; each record has a generation."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, what: str) -> None:
         self.machine = machine
+        self.name = machine.name(what)
         self._recorded = 0
         self._open: set[int] = set()  # generations that are recorded and not yet reached
         self._launch: int | None = None
@@ -54,7 +56,8 @@ class StrictWord:
 
     def __init__(self, machine: Machine, count: int) -> None:
         self.machine = machine
-        self._count = count % WORD
+        self.name = machine.name("word")
+        self._count = self._first = count % WORD
 
     def increment(self) -> None:
         """The forward lane is there."""
@@ -62,6 +65,10 @@ class StrictWord:
 
     def count(self) -> int:
         return self._count
+
+    def number_of(self, value: int) -> int:
+        """Which increment makes it this value; counted from 1."""
+        return (value - self._first) % WORD
 
     def await_count(self, value: int) -> None:
         self.machine.drive(lambda: reached(self._count, value), f"a wait for word >= {value} (it is {self._count})")
@@ -88,8 +95,8 @@ class StrictLane:
         name = f"the ticket of launch {ticket.launch}"
         if isinstance(source, StrictEvent):
             self._wait(source, ticket.launch, name)
-        else:
-            self._stand(ticket.launch, name, source.done)
+        elif isinstance(source, AtLeast) and isinstance(mine, StrictWord):
+            self._stand(ticket.launch, mine.name, mine.number_of(source.value), name, source.done)
 
     def wait_lane(self, other: Lane) -> None:
         self.machine.check(self.queue)
@@ -99,10 +106,10 @@ class StrictLane:
             )
         if other is self:
             return  # a lane is in order with itself
-        self._wait(other._record(0, f"for lane '{self.name}'"), 0, f"lane '{other.name}'")
+        self._wait(other._record(0, f"{other.name} for {self.name}"), 0, f"lane '{other.name}'")
 
     def record(self, launch: int) -> Ticket:
-        return Ticket(launch, self._record(launch, "ticket"))
+        return Ticket(launch, self._record(launch, f"ticket of {self.name}"))
 
     def settle(self, bound_s: float) -> bool:
         """Exact: drives until this lane is idle (True) or nothing can move any more (False). The bound is not used."""
@@ -112,17 +119,17 @@ class StrictLane:
         self.machine.drive(lambda: not self.queue.items, f"synchronize() on lane '{self.name}'")
         self.machine.check(self.queue)
 
-    def _record(self, launch: int, name: str) -> StrictEvent:
-        event = StrictEvent(self.machine)
+    def _record(self, launch: int, what: str) -> StrictEvent:
+        event = StrictEvent(self.machine, what)
         generation = event.arm(launch)
-        self.machine.enqueue(
-            self.queue, Item("record", launch, name, run=lambda: event.complete(generation), always=True)
-        )
+        record = Event("record", self.name, launch, event=event.name, generation=generation)
+        self.machine.enqueue(self.queue, Item((record,), lambda: event.complete(generation), always=True))
         return event
 
     def _wait(self, event: StrictEvent, launch: int, name: str) -> None:
         generation = event.bind()
-        self._stand(launch, name, lambda: event.reached(generation))
+        self._stand(launch, event.name, generation, name, lambda: event.reached(generation))
 
-    def _stand(self, launch: int, name: str, ready: Callable[[], bool]) -> None:
-        self.machine.enqueue(self.queue, Item("wait", launch, name, ready=ready, holds=f"a wait for {name}"))
+    def _stand(self, launch: int, event: str, number: int, what: str, ready: Callable[[], bool]) -> None:
+        wait = Event("await", self.name, launch, event=event, generation=number)  # bound to one record at the call
+        self.machine.enqueue(self.queue, Item((wait,), ready=ready, holds=f"a wait for {what}"))

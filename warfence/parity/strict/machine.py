@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from warfence.core.backend import FORWARD
 from warfence.core.errors import FenceError, WarfenceError
-from warfence.parity.strict.log import Kind, LogEntry
+from warfence.races.check.events import Event
 
 ADVERSARIES = ("war", "raw")
 
@@ -32,16 +32,13 @@ def _always() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to do on a lane, and its log entry.
+    """One thing to do on a lane. events: what the log says of it, once it is done: one event, and what it touches.
 
     ready: whether it can run now; holds: what the lane stands at until then; gate: the (gates, position) that this is.
     always: run after a failure of the lane too, so that nobody hangs on a record that never comes.
     """
 
-    kind: Kind
-    launch: int
-    name: str
-    tables: tuple[str, ...] = ()
+    events: tuple[Event, ...]
     run: Callable[[], None] = _nothing
     ready: Callable[[], bool] = _always
     holds: str = ""
@@ -66,7 +63,9 @@ class Queue:
         if not self.items:
             return f"lane '{self.name}' is idle"
         head = self.items[0]
-        return f"lane '{self.name}' stands at {head.holds or f'{head.kind} {head.name}'}"
+        event = head.events[0]
+        what = event.resource or event.stage or event.event
+        return f"lane '{self.name}' stands at {head.holds or f'{event.kind} {what}'}"
 
 
 class Machine:
@@ -75,12 +74,19 @@ class Machine:
     def __init__(self, adversary: str) -> None:
         self.adversary = adversary
         self.queues: dict[str, Queue] = {}
-        self.log: list[LogEntry] = []
+        self.log: list[Event] = []
+        self.steps: list[Event] = []  # the first event of each thing that was done: what virtual time counts
+        self.named = 0  # events that have a name
         self.launch = 0  # issued last
         self.closed = False
 
     def queue(self, name: str) -> Queue:
         return self.queues.setdefault(name, Queue(name))
+
+    def name(self, what: str) -> str:
+        """A name of its own for what a log records on."""
+        self.named += 1
+        return f"{what} #{self.named}"
 
     def check_open(self) -> None:
         """FenceError after close()."""
@@ -126,7 +132,8 @@ class Machine:
         item = queue.items.popleft()
         if queue.failure is not None and not item.always:
             return
-        self.log.append(LogEntry(len(self.log) + 1, queue.name, item.kind, item.launch, item.name, item.tables))
+        self.log += item.events
+        self.steps.append(item.events[0])
         try:
             item.run()
         except Exception as error:

@@ -12,6 +12,8 @@ from warfence.core.errors import FenceError, InputError
 from warfence.parity.kernels import Array
 from warfence.parity.strict.lanes import StrictLane
 from warfence.parity.strict.machine import Item, Machine
+from warfence.races.check.events import Event
+from warfence.races.check.runs import runs
 
 
 class StrictTables:
@@ -56,7 +58,9 @@ class StrictTables:
                 )
             table.flat[cells] = values
 
-        self._machine.enqueue(lane.queue, Item("write", self._machine.launch, name, (name,), land))
+        which = lane.name, self._machine.launch, f"write {name}"
+        writes = tuple(Event("write", *which, name, begin, end) for begin, end in runs(cells))
+        self._machine.enqueue(lane.queue, Item(writes or (Event("stage", *which),), land))
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
         table = self._table(name)
@@ -68,7 +72,11 @@ class StrictTables:
     def _pending(self, name: str) -> bool:
         """Whether a write to this table has not landed."""
         queues = self._machine.queues.values()
-        return any(item.kind == "write" and item.name == name for queue in queues for item in queue.items)
+        return any(
+            item.events[0].kind == "write" and item.events[0].resource == name
+            for queue in queues
+            for item in queue.items
+        )
 
     def _table(self, name: str) -> Array:
         self._machine.check_open()

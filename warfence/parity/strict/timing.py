@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from warfence.core.abilities import StageTime, Stamp
+from warfence.core.backend import FORWARD
 from warfence.parity.strict.lanes import StrictLane
 from warfence.parity.strict.machine import Machine
 
 
 class StrictTimer:
-    """Implements `warfence.core.abilities.Timer` by counting entries of the machine's log."""
+    """Implements `warfence.core.abilities.Timer` by counting what the machine did."""
 
     about: Mapping[str, str] = {
         "clock": "virtual: each thing that a lane does takes one step, and things happen only while the host blocks",
@@ -23,10 +24,10 @@ class StrictTimer:
         self._machine, self._zero = machine, 0
 
     def start(self) -> None:
-        self._zero = len(self._machine.log)
+        self._zero = len(self._machine.steps)
 
     def now(self) -> float:
-        return float(len(self._machine.log) - self._zero)
+        return float(len(self._machine.steps) - self._zero)
 
     def before(self, lane: StrictLane) -> Stamp:
         place = self._enqueued(lane)
@@ -37,17 +38,17 @@ class StrictTimer:
         return lambda: self._end_of(lane.name, place, 0)
 
     def stages(self) -> list[StageTime]:
-        entries = self._machine.log[self._zero :]
+        done = enumerate(self._machine.steps[self._zero :])
         return [
-            StageTime(e.launch, (e.name,), e.time - 1 - self._zero, e.time - self._zero)
-            for e in entries
-            if e.kind == "stage"
+            StageTime(step.launch, (step.stage,), at, at + 1)
+            for at, step in done
+            if step.kind == "stage" and step.lane == FORWARD
         ]
 
     def _enqueued(self, lane: StrictLane) -> int:
-        return sum(entry.lane == lane.name for entry in self._machine.log) + len(lane.queue.items)
+        return sum(step.lane == lane.name for step in self._machine.steps) + len(lane.queue.items)
 
     def _end_of(self, lane: str, place: int, shift: int) -> float | None:
-        """The step at whose end the lane's entry number `place` was done, shifted."""
-        entries = [entry for entry in self._machine.log if entry.lane == lane]
-        return float(entries[place].time + shift - self._zero) if 0 <= place < len(entries) else None
+        """The step at whose end the lane's thing number `place` was done, shifted."""
+        ends = [time for time, step in enumerate(self._machine.steps, 1) if step.lane == lane]
+        return float(ends[place] + shift - self._zero) if 0 <= place < len(ends) else None

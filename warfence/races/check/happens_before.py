@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from warfence.races.check.cells import Access, Cells, Interval
 from warfence.races.check.clocks import Clocks, Edge
-from warfence.races.check.events import HOST, Event
+from warfence.races.check.events import HOST, STEPS, Event
 from warfence.races.check.standing import in_order
 
 MOST_NAMED = 16  # racing pairs of one access that are named; further ones are counted
 MOST_KEPT = 8  # accesses of one cell that race with one another, and are compared with what comes
+NEITHER = STEPS | {"alloc", "free"}  # no access, and no edge
 LANE, OTHER = Event._fields.index("lane"), Event._fields.index("other")
 
 
@@ -114,7 +115,7 @@ def analyse(events: Sequence[Event], weaker: Container[int] = ()) -> Analysis:
         operation[lane] = None
         if kind == "record":
             held[event_name] = Held(index, lane, tuple(clock))
-        elif kind == "free" or kind == "alloc":  # a block changes hands; its memory is touched by nobody
+        elif kind in NEITHER:  # a block changes hands, its memory touched by nobody; or a stage begins
             continue
         elif other_name:
             other = lanes[other_name]

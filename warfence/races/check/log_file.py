@@ -16,7 +16,7 @@ from warfence.core.errors import InputError
 from warfence.host.documents import NO_JSON
 from warfence.host.files import OutputError, check_output, read_input
 from warfence.host.quiet import no_collection
-from warfence.races.check.events import ACCESSES, HOST, KINDS, WAITS, Event
+from warfence.races.check.events import ACCESSES, HOST, KINDS, STEPS, WAITS, Event
 
 FORMAT: Literal["warfence-log"] = "warfence-log"
 VERSION = 1
@@ -199,12 +199,14 @@ def _malformed(line: bytes) -> str:
 
 def _wrong(event: Event) -> str:
     """What is wrong with an event, and what would be right. Empty when nothing is."""
-    kind, lane, _, _, resource, begin, end, name, generation, other, _ = event
+    kind, lane, _, stage, resource, begin, end, name, generation, other, _ = event
     if not lane:
         return f"a {kind} without a lane; name one, '{HOST}' for the host"
     if kind in ACCESSES:
         if not resource or not 0 <= begin < end:
             return f"a {kind} of '{resource}' [{begin}, {end}); name a resource and cells with 0 <= begin < end"
+    elif kind in STEPS:
+        return "" if stage else f"a {kind} without its name; name it as 'stage'"
     elif kind == "wait_lane":
         if not other:
             return "a wait_lane without the other lane; name it as 'other'"

@@ -10,17 +10,14 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
-import numpy as np
-from jaxtyping import Int32
-
 from warfence.core.backend import FORWARD, ArraySpec, Backend, Forward
 from warfence.core.errors import FenceError
 from warfence.core.modes import Region
 from warfence.races.check.events import HOST, Event
+from warfence.races.check.runs import MOST_RUNS, runs
 from warfence.show.observe.names import SourceNames, Words
 from warfence.show.observe.observer import Call
 
-MOST_RUNS = 8  # intervals of one write; what lies closest together is joined beyond that
 OUTPUTS = "outputs"
 UNSEEN = (
     "What the backend does behind its interface: a wait that it was told of and does not keep looks kept.",
@@ -168,20 +165,6 @@ class EventLog:
 def unseen(backend: Backend) -> tuple[str, ...]:
     """What a log of this backend does not tell, for its header."""
     return (*UNSEEN, GUARDED) if backend.capabilities.guards_writes else UNSEEN
-
-
-def runs(cells: Int32[np.ndarray, " n"], most: int = MOST_RUNS) -> list[tuple[int, int]]:
-    """The cells as sorted intervals [begin, end), at most `most`: the smallest gaps are closed first."""
-    if not len(cells):
-        return []
-    ordered = np.sort(cells)
-    gaps = np.diff(ordered)
-    cuts = np.flatnonzero(gaps > 1)
-    if len(cuts) >= most:
-        cuts = np.sort(cuts[np.argsort(gaps[cuts], kind="stable")[len(cuts) - most + 1 :]])
-    begins = [ordered[0], *ordered[cuts + 1]]
-    ends = [*ordered[cuts], ordered[-1]]
-    return [(int(begin), int(end) + 1) for begin, end in zip(begins, ends, strict=True)]
 
 
 def _over(launch: int) -> str:
