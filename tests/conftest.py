@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
+from jaxtyping import install_import_hook
 
 from parity_tests.plugin import skip_without_gpu
 
@@ -13,6 +15,10 @@ from parity_tests.plugin import skip_without_gpu
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+KERNELS = ("warfence.parity.kernels", "warfence_torch.kernels", "warfence_jax.kernels")
+if find_spec("beartype"):  # a machine with a device may have no more than pytest
+    install_import_hook(KERNELS, "shapes.check")  # before anything imports them
 
 
 @pytest.hookimpl(trylast=True)  # after -m and -k have removed what will not run
