@@ -78,7 +78,7 @@ def attend(
     query: Float32[Tensor, "b q heads s"],
     keys: Float32[Tensor, "b l kv s"],
     values: Float32[Tensor, "b l kv s"],
-    seen: Bool[Tensor, "b q l"],
+    seen: Bool[Tensor, "b _q l"],
 ) -> Float32[Tensor, "b q hs"]:
     """Softmax attention over the keys that each query sees (`seen` may have one query for all)."""
     b, q, heads, size = query.shape
@@ -102,8 +102,8 @@ def add_mlp(env: Env, attrs: Attrs, hidden: Float32[Tensor, "b q d"]) -> Float32
 
 def choose(
     scores: Float32[Tensor, "*n v"],
-    temperature: Float32[Tensor, "*n"],
-    top_p: Float32[Tensor, "*n"],
+    temperature: Float32[Tensor, "*#n"],
+    top_p: Float32[Tensor, "*#n"],
     uniform: Float32[Tensor, "*n"],
     sampled: bool,
 ) -> tuple[Int32[Tensor, "*n"], Float32[Tensor, "*n"]]:
