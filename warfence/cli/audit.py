@@ -74,7 +74,7 @@ def _print(console: Console, results: list[Audited], rigs: Mapping[str, Rig]) ->
         say(console, note)
     prose(
         console,
-        "found: by tracing the kernels. graph: by the parameters of the captured graph's nodes, where there is one. measured: the "
+        "found: by tracing the kernels. graph: by the parameters of the captured graph's nodes, if any. measured: the "
         "forward stands at a gate, all tables are overwritten, and the last stage behind which that still changes an output "
         "or the private state is the one that reads last.",
     )
