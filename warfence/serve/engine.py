@@ -20,10 +20,10 @@ from warfence.core.forwards import FencePlan, ForwardSet, buckets
 from warfence.core.modes import FenceMode, ForwardMode
 from warfence.core.program import ForwardProgram, Gated
 from warfence.core.runner import Runner
-from warfence.core.scheduler import NO_HOOKS, Scheduler, Timing
+from warfence.core.scheduler import NO_HOOKS, Scheduler
 from warfence.host.switches import switch
 from warfence.serve.forced_order import ForcedOrder, Hold, gates_of
-from warfence.serve.latency import NO_LATENCY, Latency, occupancy
+from warfence.serve.latency import NO_LATENCY, Latency, device_seconds, occupancy
 from warfence.serve.lifecycle import Lifecycle
 from warfence.serve.model.program import build, sliding_layers, state_specs, table_specs
 from warfence.serve.planner import Limits, Planner
@@ -265,7 +265,7 @@ class Engine:
             },
             device_s_by_mode=dict(timing.device),
             latency=Latency.of(requests),
-            occupancy=occupancy(self._device_seconds(timing), timing.total),
+            occupancy=occupancy(device_seconds(timing, self.spec), timing.total),
             spec={
                 "rows": work.spec_counts.rows,
                 "tokens": work.spec_counts.tokens,
@@ -276,11 +276,6 @@ class Engine:
             else {"landed_before_read": forced.counts.landed_before_read, "waited": forced.counts.waited},
             backend=dict(self.backend.report()),
         )
-
-    def _device_seconds(self, timing: Timing) -> list[float | None]:
-        """Of each mode that was launched, as far as the backend told."""
-        launched = {mode for step in timing.steps for _, mode in self.spec.phases(ForwardMode(step))}
-        return [timing.device.get(mode.value) for mode in launched]
 
     def _gated(self, program: ForwardProgram) -> Gated:
         hold = self.config.forced_order

@@ -8,6 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from warfence.core.modes import ForwardMode
+from warfence.core.promises import Promises
+from warfence.core.scheduler import Timing
 from warfence.serve.requests import Request
 
 
@@ -48,6 +51,12 @@ class Latency:
 
 
 NO_LATENCY = Latency(None, None)
+
+
+def device_seconds(timing: Timing, promises: Promises) -> list[float | None]:
+    """Seconds on the forward lane of each mode that was launched; None where the backend did not tell."""
+    launched = {mode for step in timing.steps for _, mode in promises.phases(ForwardMode(step))}
+    return [timing.device.get(mode.value) for mode in launched]
 
 
 def occupancy(device_s: Iterable[float | None], seconds: float) -> float | None:
