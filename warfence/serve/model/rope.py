@@ -32,7 +32,10 @@ class _Given:
 
     @property
     def original(self) -> int:
-        return whole(self.fields, "original_max_position_embeddings", self.name, self.context)
+        value = whole(self.fields, "original_max_position_embeddings", self.name, self.context)
+        if value < 2:
+            raise InputError(f"model '{self.name}': original_max_position_embeddings is {value}; it must be at least 2")
+        return value
 
 
 Scaled = tuple[list[float], float]  # inverse frequencies, and what cosine and sine are multiplied by
@@ -69,7 +72,12 @@ def read_rope(raw: Mapping[str, Any], name: str, size: int, context: int) -> tup
         raw.get("original_max_position_embeddings") is not None
     ):  # as Phi-3 has it; it goes before the field of the object
         given["original_max_position_embeddings"] = raw["original_max_position_embeddings"]
-    scaled, scale = _KINDS[kind](_Given(given, name, inverse(size, theta), theta, context))
+    try:
+        scaled, scale = _KINDS[kind](_Given(given, name, inverse(size, theta), theta, context))
+    except ArithmeticError as cause:
+        raise InputError(
+            f"model '{name}': the numbers of rope_type {kind!r} do not fit each other: {given!r}"
+        ) from cause
     return theta, Rope.of(scaled, scale, kind)
 
 
@@ -103,21 +111,21 @@ def _yarn(given: _Given) -> Scaled:
     original = given.original
     factor = given.number("factor", given.context / original)
     size = 2 * len(given.inverse)
-    scale = given.fields.get("attention_factor")
-    if scale is None:
-        over, under = given.fields.get("mscale"), given.fields.get("mscale_all_dim")
-        scale = _mscale(factor, over) / _mscale(factor, under) if over and under else _mscale(factor, 1)
+    usual = _mscale(factor, 1)
+    if given.fields.get("mscale") and given.fields.get("mscale_all_dim"):
+        usual = _mscale(factor, given.number("mscale")) / _mscale(factor, given.number("mscale_all_dim"))
+    scale = given.number("attention_factor", usual)
 
     def pair(turns: float) -> float:  # the pair that turns that often within the original context
         return size * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(given.theta))
 
-    low, high = pair(given.fields.get("beta_fast") or 32), pair(given.fields.get("beta_slow") or 1)
+    low, high = pair(given.number("beta_fast", 32)), pair(given.number("beta_slow", 1))
     if given.fields.get("truncate", True):
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, size - 1)
     high = high + 0.001 if low == high else high
     ramp = [min(max((i - low) / (high - low), 0.0), 1.0) for i in range(len(given.inverse))]
-    return [f / factor * r + f * (1 - r) for f, r in zip(given.inverse, ramp, strict=True)], float(scale)
+    return [f / factor * r + f * (1 - r) for f, r in zip(given.inverse, ramp, strict=True)], scale
 
 
 def _mscale(factor: float, weight: float) -> float:
@@ -138,10 +146,9 @@ def _longrope(given: _Given) -> Scaled:
         )
     each = [number({"short_factor": value}, "short_factor", given.name) for value in short]
     factor = given.number("factor", given.context / original)
-    scale = given.fields.get("attention_factor")
-    if scale is None:
-        scale = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
-    return [f / s for f, s in zip(given.inverse, each, strict=True)], float(scale)
+    usual = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(original))
+    scale = given.number("attention_factor", usual)
+    return [f / s for f, s in zip(given.inverse, each, strict=True)], scale
 
 
 _KINDS: dict[str, Callable[[_Given], Scaled]] = {
