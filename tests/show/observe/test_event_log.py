@@ -176,6 +176,31 @@ def test_a_refused_ticket_is_told_and_orders_nothing(recording: Recording) -> No
     assert "for launch 1, but the event holds the record of launch 2, generation 2" in only(report, "stale-ticket").what
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_ticket_by_value_may_be_waited_for_before_its_launch(waits: bool) -> None:
+    recording = Recording(StrictBackend(ticket="value"))
+
+    def ahead(r: Recording) -> None:
+        forward = r.forward(READ, THINK, marker=0)
+        assert forward.marker is not None
+        for launch in (1, 2):
+            r.F.wait_lane(r.S)
+            r.F.wait_lane(r.P)
+            ticket = forward.marker.ticket(launch)
+            if waits:
+                r.S.wait(ticket)
+                r.P.wait(ticket)
+            r.write(r.S)
+            r.write(r.P, row=2)
+            assert r.launch(forward).number == launch
+            r.F.synchronize()
+            assert ticket.source.done()
+
+    report = recording.report(ahead)
+    assert report.kinds() - {"over-fencing"} == (set() if waits else {"race"})
+    recording.fixture.close()
+
+
 def test_lanes_and_tables_of_the_inner_backend_are_foreign(recording: Recording) -> None:
     other = Recording(StrictBackend())
     ticket = other.launch(other.forward(READ)).after

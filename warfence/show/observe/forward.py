@@ -25,16 +25,24 @@ class ObservedMarker(Marker):
         self.word = inner.word
         self._inner, self._observing = inner, observing
         self._labels: tuple[int, tuple[Any, ...]] = (0, ())
+        self._ahead: list[ObservedSource] = []  # of tickets by value that were taken before their launch
 
     def observed(self, launch: int, labels: tuple[Any, ...]) -> None:
         """The launch was issued, and its marker is armed. labels: what the observers call it."""
         self._labels = launch, labels
+        for source in self._ahead:
+            if source.launch == launch:
+                source.labels = labels
+        self._ahead = [source for source in self._ahead if source.launch > launch]
 
     def ticket(self, launch: int) -> Ticket:
         source = self._inner.ticket(launch).source
         known, labels = self._labels
         labels = labels if known == launch else (None,) * len(self._observing.observers)
-        return Ticket(launch, ObservedSource(source, launch, labels, self._observing))
+        observed = ObservedSource(source, launch, labels, self._observing)
+        if launch > known:
+            self._ahead.append(observed)
+        return Ticket(launch, observed)
 
 
 class ObservedOutputs:

@@ -12,6 +12,7 @@ from typing import Any
 
 from warfence.core.backend import FORWARD, ArraySpec, Backend, Forward
 from warfence.core.errors import FenceError
+from warfence.core.fence import AtLeast
 from warfence.core.modes import Region
 from warfence.races.check.events import HOST, Event
 from warfence.races.check.runs import MOST_RUNS, runs
@@ -63,7 +64,7 @@ class EventLog:
             return None
         match call.kind:
             case "wait":
-                self._append(Event("wait", lane, call.launch, event=self._event(call), where=call.where))
+                self._wait(call, lane)
             case "wait_lane":
                 other = call.other.name if call.other is not None else ""
                 self._append(Event("wait_lane", lane, other=other, where=call.where))
@@ -150,6 +151,13 @@ class EventLog:
             made += reads or [Event("write", FORWARD, 0, step.name, f"workspace of {program.name}", at, at + 1)]
         return made
 
+    def _wait(self, call: Call, lane: str) -> None:
+        if call.label is None and isinstance(call.source, AtLeast):  # by value, and before its launch
+            name = self._names.awaited(call.source)
+            self._append(Event("await", lane, call.launch, event=name, generation=1, where=call.where))
+        else:
+            self._append(Event("wait", lane, call.launch, event=self._event(call), where=call.where))
+
     # -- names
 
     def _recorded(self, call: Call, lane: str, kind: str) -> str:
@@ -159,7 +167,8 @@ class EventLog:
 
     def _event(self, call: Call) -> str:
         """The name of what is waited for. What was not recorded here has a name that nothing records."""
-        return call.label or f"{type(call.source).__name__} that was recorded elsewhere, or never"
+        known = call.label or self._names.ahead(call.source)
+        return known or f"{type(call.source).__name__} that was recorded elsewhere, or never"
 
 
 def unseen(backend: Backend) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 
-from warfence.core.fence import TicketSource
+from warfence.core.fence import AtLeast, TicketSource
 
 REMEMBERED = 256  # sources that may be recorded again; a backend's ring of events is shorter
 KEPT = 64  # staging arrays that may be loaded again
@@ -17,10 +17,13 @@ class SourceNames:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[TicketSource, str, int]] = {}  # by identity; in order of the last record
+        self._ahead: dict[tuple[int, int], tuple[AtLeast, str]] = {}  # by word and value
         self._count = 0
 
     def recorded(self, source: TicketSource, kind: str) -> tuple[str, int]:
         """(name, how often it was recorded). kind: what it is called, without its number."""
+        if ahead := self.ahead(source):
+            return ahead, 1
         _, name, generation = self._known.pop(id(source), (source, "", 0))
         if not generation:
             self._count += 1
@@ -29,6 +32,18 @@ class SourceNames:
                 del self._known[next(iter(self._known))]
         self._known[id(source)] = (source, name, generation + 1)
         return name, generation + 1
+
+    def awaited(self, source: AtLeast) -> str:
+        """The name of a value that a lane waits for before its launch was issued."""
+        self._count += 1
+        made = f"word >= {source.value} #{self._count}"
+        return self._ahead.setdefault((id(source.word), source.value), (source, made))[1]
+
+    def ahead(self, source: TicketSource) -> str:
+        """The name that `awaited` gave to this value; empty where it gave none."""
+        if not self._ahead or not isinstance(source, AtLeast):
+            return ""
+        return self._ahead.get((id(source.word), source.value), (source, ""))[1]
 
 
 class Words:
