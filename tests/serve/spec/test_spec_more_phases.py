@@ -90,4 +90,4 @@ def test_the_ticket_of_the_layer_before_lets_writes_overtake_the_last_ones_reads
 
     monkeypatch.setattr(Scheduler, "_apply_barrier", first_draft_owns)
     serve(engine, fence=FenceMode.FINE)
-    assert {read.name for _, read in writes_before_earlier_reads(engine.backend.log)} == {"page_table"}
+    assert {read.stage for _, read in writes_before_earlier_reads(engine.backend.log)} == {"page_table"}
