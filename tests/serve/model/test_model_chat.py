@@ -52,6 +52,9 @@ def test_the_text_is_that_of_transformers(tmp_path: Path, place: str) -> None:
 def test_a_directory_without_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no chat template; give the directory of a chat model, or drop --chat"):
         chat_template(tmp_path)
+    (tmp_path / "chat_template.jinja").write_bytes(b"\xff")
+    with pytest.raises(InputError, match=r"chat_template.jinja' cannot be read .*; copy the file again"):
+        chat_template(tmp_path)
 
 
 @pytest.mark.parametrize(

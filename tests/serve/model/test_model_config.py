@@ -118,6 +118,18 @@ def test_which_layers_slide(raw: dict[str, Any], sliding: tuple[bool, ...], wind
             {"rope_scaling": {"type": "longrope", "short_factor": [1.0]}},
             "must be a list of 4 numbers, one for each pair",
         ),
+        (
+            {"rope_scaling": {"type": "yarn", "factor": 2.0, "beta_fast": "x"}},
+            "beta_fast is 'x'; it must be a positive number",
+        ),
+        (
+            {"rope_scaling": {"type": "yarn", "factor": 2.0}, "rope_theta": 1.0},
+            "of rope_type 'yarn' do not fit each other",
+        ),
+        (
+            {"rope_scaling": {"type": "yarn", "factor": 2.0, "original_max_position_embeddings": 0}},
+            "original_max_position_embeddings is 0; it must be at least 2",
+        ),
         ({"rope_scaling": 2.0}, "rope_scaling is 2.0; allowed is an object or null"),
         (
             {"rope_parameters": {"full_attention": {"rope_theta": 1.0}}},

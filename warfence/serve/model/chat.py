@@ -25,7 +25,10 @@ def chat_template(directory: Path) -> Callable[[str], str]:
 
     config, file = directory / "tokenizer_config.json", directory / "chat_template.jinja"
     raw = read_object(config, REMEDY) if config.exists() else {}
-    source = file.read_text(encoding="utf-8") if file.exists() else raw.get("chat_template")
+    try:
+        source = file.read_text(encoding="utf-8") if file.exists() else raw.get("chat_template")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise InputError(f"'{file}' cannot be read ({cause}); {REMEDY}") from cause
     if isinstance(source, list):
         source = next(
             (one.get("template") for one in source if isinstance(one, dict) and one.get("name") == "default"), None
