@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from warfence.core.errors import InputError
 from warfence.races.check.log_file import read_log
 from warfence_torch import watch
 from warfence_torch.tools.watching import compiled_calls
@@ -150,3 +151,9 @@ def test_eager_launches_of_triton_are_reads_that_may_be_writes(table: Tensor, mo
     report = log.check()
     assert report.verdict == "incomplete"
     assert "Whether Triton's kernel 'paged', launched at " in report.missed[0]
+
+
+@pytest.mark.parametrize("given", [5, torch.ones(3), None])
+def test_what_is_no_list_of_tensors_is_told_in_a_sentence(given: Any) -> None:
+    with pytest.raises(InputError, match=r"shared is of type \w+; give the tensors in a list, or by name"):
+        watch(given)

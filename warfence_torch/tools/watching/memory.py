@@ -126,6 +126,10 @@ class Memory:
 def _named(given: Given, kind: str) -> list[tuple[str, Watchable]]:
     if isinstance(given, Mapping):
         return list(given.items())
+    if not isinstance(given, (list, tuple)):
+        raise InputError(
+            f"{kind} is of type {type(given).__name__}; give the tensors in a list, or by name: {kind}={{'table': table}}"
+        )
     return [(f"{kind} {number}", one) for number, one in enumerate(given)]
 
 
