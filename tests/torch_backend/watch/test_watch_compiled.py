@@ -6,6 +6,7 @@ import gc
 import sys
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from warfence.core.errors import InputError
+from warfence.host.lanes import WorkerLane
 from warfence.races.check.log_file import read_log
 from warfence_torch import watch
 from warfence_torch.tools.watching import compiled_calls
@@ -104,6 +106,48 @@ def test_a_clean_log_is_clean_and_the_verdict_survives_the_file(table: Tensor, t
     with watch(shared={"table": table}, path=tmp_path / "log") as log:
         fn(table)
     assert read_log(tmp_path / "log").missed == log.log.missed != ()
+
+
+def test_a_python_thread_that_touches_watched_memory_is_in_the_verdict(table: Tensor) -> None:
+    with watch(shared={"table": table}) as log, ThreadPoolExecutor(1, "prefetch") as pool:
+        pool.submit(lambda: KV.clone()).result()
+    assert log.check().verdict == "clean"
+    fn, hits = compiled(lambda t: KV[t].sin())
+    with watch(shared={"table": table}) as log, ThreadPoolExecutor(1, "prefetch") as pool:
+        pool.submit(table.clone).result()
+        pool.submit(fn, table).result()
+    report = log.check()
+    assert report.verdict == "incomplete"
+    assert report.missed[0].startswith("What thread 'prefetch_0' does with watched memory")
+    assert hits == [1]
+
+
+def test_a_thread_that_outlives_the_watch_keeps_its_compiled_functions(table: Tensor) -> None:
+    fn, hits = compiled(lambda t: KV[t].sin())
+    with ThreadPoolExecutor(1) as pool:
+        with watch(shared={"table": table}):
+            pool.submit(table.clone).result()
+        for _ in range(2):
+            pool.submit(fn, table).result()
+        assert hits == [2]
+        with watch(shared={"table": table}) as log:
+            fn(table)
+            table.clone()
+            pool.submit(fn, table).result()
+        assert [event.kind for event in log.log.events] == ["read"]
+        pool.submit(fn, table).result()
+    fn(table)
+    assert hits == [6]
+
+
+def test_a_host_lane_that_starts_under_the_watch_is_a_lane_and_no_thread(table: Tensor) -> None:
+    with watch(shared={"table": table}) as log:
+        lane = WorkerLane("forward")
+        lane.submit(lambda: table.clone())
+        lane.synchronize()
+        lane.close()
+    assert log.check().verdict == "clean"
+    assert [event.lane for event in log.log.events if event.kind == "read"] == ["forward"]
 
 
 def test_a_finished_watch_lets_go_of_graphs(on_cuda: None) -> None:

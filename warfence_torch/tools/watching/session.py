@@ -24,13 +24,14 @@ from warfence_torch.tools.watching.journal import Journal
 from warfence_torch.tools.watching.memory import Given, Memory, Watchable
 from warfence_torch.tools.watching.mode import WatchMode, staged, step_aside, step_back
 from warfence_torch.tools.watching.patches import Patches
+from warfence_torch.tools.watching.threads import Threads
 from warfence_torch.tools.watching.triton_launches import TritonLaunches
 
 UNSEEN = (
     "An index or scatter counts as touching all of the tensor that it is applied to, and a strided view all from its first"
     " to its last cell: accesses of different rows may be reported as a race.",
-    "Operations and waits of threads that are neither the one that began the watch nor a host lane; calls of the driver, or"
-    " of torch.Stream and torch.Event past torch.cuda.",
+    "Operations of threads that ran before the watch began, and waits of all that are neither the one that began it nor a host"
+    " lane; calls of the driver, or of torch.Stream and torch.Event past torch.cuda.",
     "Launches outside of captured graphs that come neither through torch's dispatcher nor from Triton (the program's own, other"
     " libraries), but for what it says with `touch`.",
 )
@@ -76,8 +77,9 @@ class Watch:
         make_mode = partial(WatchMode, self._journal, self._memory, self._cuda)
         self._host = HostLanes(self._journal, make_mode)
         self._triton = TritonLaunches(self._journal, self._memory, self._cuda)
+        self._threads = Threads(self._journal, self._memory, self._cuda)
         self._compiled = CompiledCalls(partial(_aside, self._journal, self._cuda), step_back)
-        self._patches = Patches()
+        self._patches, self._around_compiled = Patches(), Patches()
         self._mode = make_mode()
         self._written = ExitStack()
         self._ended = False
@@ -92,7 +94,8 @@ class Watch:
         self._cuda.install(self._patches)
         self._host.install(self._patches)
         self._triton.install(self._patches)
-        if not self._compiled.install(self._patches):
+        self._threads.install(self._patches)
+        if not self._compiled.install(self._around_compiled):
             self._written.enter_context(as_written())
             self._journal.limit(AS_WRITTEN)
         self._mode.__enter__()
@@ -106,6 +109,8 @@ class Watch:
             self._host.drain()
         finally:
             self._patches.restore()
+            if not self._threads.running:  # else torch would give up the compiled functions that such a thread calls
+                self._around_compiled.restore()
             self._written.close()
             self._cuda.forget()
             self._journal.forget()
