@@ -8,6 +8,7 @@ from warfence.races.scenarios.build import Builder, Subject
 from warfence.races.sweep.case import Drawn
 
 LANES, EVENTS = ("A", "B", "C"), ("e", "f")
+_TOUCHES = tuple(f"{verb} t[{cell}]" for verb in ("reads", "writes") for cell in range(2))
 LONGEST = 8  # sentences of each part of a program
 
 
@@ -47,29 +48,22 @@ def _blocks(random: Random, b: Builder) -> None:
 
 
 def _blocked(random: Random, b: Builder) -> None:
-    """Two host threads, syncs and awaits: a thread that is blocked calls nothing further."""
-    subjects = b.lanes(*LANES)
-    b.declare("pinned", "t[2]")
-    b.declare("event", *EVENTS)
+    """The host syncs with a lane that awaits what another thread records: blocked, it calls nothing further."""
+    a, c, d = b.lanes(*LANES)
+    b.declare("table", "t[2]")
+    b.declare("event", "go", "ready", "read")
 
-    def calls() -> None:
-        for _ in range(random.randint(1, LONGEST // 2)):
-            subject, event = random.choice(subjects), random.choice(EVENTS)
-            kind = random.choice(("touch", "touch", "event", "sync", "await"))
-            if kind == "touch":
-                random.choice((*subjects, b.host)).says(
-                    f"{random.choice(('reads', 'writes'))} t[{random.randrange(2)}]"
-                )
-            elif kind == "event":
-                subject.says(random.choice((f"records {event}", f"records {event}", f"waits {event}")))
-            elif kind == "sync":
-                b.host.says(random.choice((f"syncs {event}", f"syncs lane {subject.name}")))
-            else:
-                subject.says(f"awaits {event} record 1")
-
-    calls()
+    a.says("awaits go record 1").records("ready")
+    if random.random() < 0.8:
+        b.host.syncs("ready")
+    c.says(random.choice(("waits read", "waits read", "waits ready", "waits lane B")))
+    c.says(random.choice(_TOUCHES))
     with b.thread("other"):
-        calls()
+        for sentence in random.sample((random.choice(_TOUCHES), "records read"), 2 - (random.random() < 0.2)):
+            d.says(sentence)
+        random.choice((a, c, d, d)).records("go")
+        if random.random() < 0.3:
+            d.says(random.choice(_TOUCHES))
 
 
 def _use(random: Random, subjects: list[Subject], names: tuple[str, ...]) -> None:
@@ -83,4 +77,6 @@ def _use(random: Random, subjects: list[Subject], names: tuple[str, ...]) -> Non
 
 COPIES = Drawn("copies", "random programs of copies and gathers between two tables", _copies)
 BLOCKS = Drawn("blocks", "random programs in which a block of memory is freed and handed out again", _blocks)
-BLOCKED = Drawn("blocked", "random programs of two host threads, syncs and awaits", _blocked)
+BLOCKED = Drawn(
+    "blocked", "random programs of two host threads, one of which waits for the other by way of lanes", _blocked
+)
