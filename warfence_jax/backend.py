@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -11,29 +12,35 @@ from jax import Array, ShapeDtypeStruct
 from jaxtyping import Float32
 
 from warfence.core.abilities import Found
-from warfence.core.backend import FORWARD, ArraySpec, Capabilities
+from warfence.core.backend import FORWARD, PLAN, SCHEDULE, ArraySpec, Capabilities
 from warfence.core.errors import InputError
-from warfence.core.gates import HostGates
+from warfence.core.gates import WATCHDOG_S, HostGates
 from warfence.core.modes import Region
 from warfence.core.program import ForwardProgram, Gated
+from warfence.host.cuda import DeviceWord, new_stream
+from warfence.host.cuda_gates import StreamGates
 from warfence_jax.aliased import AliasedTables
 from warfence_jax.clock import Clock
 from warfence_jax.compiler import Compiler, on
 from warfence_jax.devices import find_devices, zeros
 from warfence_jax.donated import DonatedTables
 from warfence_jax.executables import Builder
-from warfence_jax.fence_word import DonatedWord, HostMemory
+from warfence_jax.fence_word import NOTHING_INSIDE, DonatedWord, HostMemory, Inside
 from warfence_jax.forward import JaxForward
 from warfence_jax.lanes import JaxLane
-from warfence_jax.options import choose
+from warfence_jax.options import choose, no_device_tables
 from warfence_jax.segments import cut
 from warfence_jax.tables import Tables
 from warfence_jax.tokens import Joints
 from warfence_jax.tools.found import boundary_of
 from warfence_jax.tools.timing import JaxTimer
 
-NO_DEVICE_TABLES = "these are not there yet"
-UNGUARDED = "aliased tables are host memory that is written in place; only the fence protects them"
+if TYPE_CHECKING:
+    from warfence_jax.gpu.lanes import StreamLane
+UNGUARDED = {
+    "aliased": "aliased tables are host memory that is written in place; only the fence protects them",
+    "device": "tables on the device are written in place by streams of our own; only the fence protects them",
+}
 ONE_THREAD = (
     "the CPU client runs what one thread dispatches in order: no write overtakes a forward; leave threaded=True"
 )
@@ -56,9 +63,10 @@ class JaxBackend:
         self, device: str = "cpu", *, tables: str | None = None, marker: str | None = None, ticket: str | None = None,
         threaded: bool = True,
     ) -> None:  # fmt: skip
-        self._options = choose(tables, marker, ticket, NO_DEVICE_TABLES)
-        self.devices = find_devices(device)
-        self.device = "cuda" if self.devices.split else "cpu"
+        no_device = no_device_tables(device)
+        self._options = choose(tables, marker, ticket, no_device)
+        self.devices = find_devices(device, self._options.tables == "device")
+        self.device = "cpu" if self.devices.compute.platform == "cpu" else "cuda"
         self._kind = tables = self._options.tables
         self._threaded = threaded
         if tables == "aliased" and not threaded:
@@ -67,21 +75,22 @@ class JaxBackend:
         self._compiler = Compiler()
         self._joints = self._make_joints()
         self._clock = Clock()
-        self._lanes: dict[str, JaxLane] = {}
-        self._gates: list[HostGates] = []
+        self._lanes: dict[str, JaxLane | StreamLane] = {}
+        self._gates: list[HostGates | StreamGates] = []
         self._timer: JaxTimer | None = None
         self._tables: Tables | None = None
         self._params: dict[str, Array] = {}
         self.state: dict[str, Array] = {}
-        overlaps = self._threaded or self.devices.split
-        reasons = {"guards_writes": UNGUARDED} if tables == "aliased" else {}
+        overlaps = self._threaded or self.device == "cuda"
+        reasons = {"guards_writes": UNGUARDED[tables]} if tables in UNGUARDED else {}
         reasons |= {} if overlaps else {"precise_release": ONE_THREAD}
         self.capabilities = Capabilities(
             external_markers=True,
-            guards_writes=tables != "aliased",
+            guards_writes=tables not in UNGUARDED,
             gates=True,
             precise_release=overlaps,
             value_tickets=self._options.by_value,
+            ways={"hold": "", "cut": "", "word": "", "node": no_device},
             reasons=reasons,
         )
 
@@ -89,20 +98,38 @@ class JaxBackend:
     def compilations(self) -> int:
         return self._compiler.compilations
 
-    def lane(self, name: str) -> JaxLane:
+    def lane(self, name: str) -> Any:
+        if name not in self._lanes and self._kind == "device":
+            from warfence_jax.gpu.lanes import StreamLane, XlaLane
+
+            make = (
+                XlaLane(name, self.devices.compute, self._open_gates)
+                if name == FORWARD
+                else StreamLane(name, new_stream())
+            )
+            self._lanes[name] = make
         if name not in self._lanes:
             self._lanes[name] = JaxLane(name, self._joints, threaded=self._threaded, on_failure=self._open_gates)
         return self._lanes[name]
 
     def tables(self, specs: Mapping[str, ArraySpec]) -> Tables:
-        device = self.devices.tables
-        made: Tables = (
-            AliasedTables(specs, device)
-            if self._kind == "aliased"
-            else DonatedTables(specs, device, self._compiler, donate=self._kind == "donated")
-        )
-        self._tables = made
+        if wrong := [f"'{n}' ({s.dtype})" for n, s in specs.items() if s.dtype != "int32"]:
+            raise InputError(f"backend jax: shared tables are int32; given were {', '.join(wrong)}")
+        self._tables = made = self._make_tables(specs)
         return made
+
+    def _make_tables(self, specs: Mapping[str, ArraySpec]) -> Tables:
+        device = self.devices.tables
+        if self._kind == "device":
+            from warfence_jax.gpu.tables import DeviceTables
+
+            tables = DeviceTables(specs, device)
+            for name in (SCHEDULE, PLAN):
+                tables.prepare(self.lane(name))
+            return tables
+        if self._kind == "aliased":
+            return AliasedTables(specs, device)
+        return DonatedTables(specs, device, self._compiler, donate=self._kind == "donated")
 
     def load(self, params: Mapping[str, Float32[np.ndarray, "..."]], state: Mapping[str, ArraySpec]) -> None:
         # A copy: the device array must not alias weights that somebody else owns (law 12).
@@ -122,17 +149,19 @@ class JaxBackend:
     def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> JaxForward:
         if marker_after is not None and program.stages[program.index(marker_after)].region is not Region.REPLAY:
             raise InputError(f"program '{program.name}': the marker's stage '{marker_after}' is not a replay stage")
-        gates = HostGates(program.gate_positions(gated)) if gated else None
-        if gates is not None:
-            self._gates.append(gates)
-            self._threaded = True  # a gate blocks whoever dispatches, and that must not be the caller
-            for lane in self._lanes.values():
-                lane.use_thread()
+        gates = self._make_gates(program, gated)
+        inside = self._make_inside(program) if marker_after is not None else NOTHING_INSIDE
         specs = self._tables.specs if self._tables is not None else {}
         tables = {n: on(self.devices.tables, s.shape, s.dtype) for n, s in specs.items()}
         # With a gate at every position it is there to be probed, and nobody will run it often.
         builder = Builder(
-            program, self._compiler, gates, split=self.devices.split, quick=gated is True, marker_after=marker_after
+            program,
+            self._compiler,
+            gates,
+            split=self.devices.split,
+            quick=gated is True,
+            marker_after=marker_after,
+            event=inside.event,
         )
         executables = [
             builder.build(
@@ -142,20 +171,42 @@ class JaxBackend:
                 {} if segment.on_tables and self.devices.split else self.state,
                 {} if segment.on_tables and self.devices.split else self._params,
             )
-            for segment in cut(program, marker_after, gated, self.devices.split, inside=self._options.by_value)
+            for segment in cut(program, marker_after, gated, self.devices.split, inside=self._options.marker != "cut")
         ]
-        word = memory = None
-        if self._options.by_value and marker_after is not None:
-            word = DonatedWord(program.name, self.devices.compute, self.first_count)
-            memory = HostMemory(word.address, program.name)
         lane = self.lane(FORWARD)
-        lane.after(
+        await_compiled = lane.after if isinstance(lane, JaxLane) else lane.await_compiled
+        await_compiled(
             lambda: [executable.compiled for executable in executables]
-        )  # so that who waits for the lane waits for it
+        )  # who waits for the lane waits for it
         make = JaxForward if self._timer is None else self._timer.forward
-        return make(
-            program, lane, self._tables, self.state, executables, marker_after, gates, self._clock, word, memory
-        )
+        return make(program, lane, self._tables, self.state, executables, marker_after, gates, self._clock, inside)
+
+    def _make_gates(self, program: ForwardProgram, gated: Gated) -> HostGates | StreamGates | None:
+        if not gated:
+            return None
+        if self._kind == "device":
+            gates: HostGates | StreamGates = StreamGates(program.gate_positions(gated))
+        else:
+            gates = HostGates(program.gate_positions(gated))
+            self._threaded = True  # a gate blocks whoever dispatches, and that must not be the caller
+            for lane in self._lanes.values():
+                if isinstance(lane, JaxLane):
+                    lane.use_thread()
+        self._gates.append(gates)
+        return gates
+
+    def _make_inside(self, program: ForwardProgram) -> Inside:
+        """The marker inside of one forward; nothing where the chain is cut."""
+        if self._options.marker == "node":
+            from warfence_jax.gpu.lanes import StreamEvent
+
+            return Inside(event=StreamEvent())
+        if self._options.marker != "word":
+            return NOTHING_INSIDE
+        word = DonatedWord(program.name, self.devices.tables, self.first_count)  # where its readers run
+        if self._kind == "device":
+            return Inside(word, DeviceWord(word.address, program.name, WATCHDOG_S))
+        return Inside(word, HostMemory(word.address, program.name))
 
     def time_stages(self) -> JaxTimer:
         """Implements `warfence.core.abilities.TimesStages`."""

@@ -1,7 +1,8 @@
 """Which device holds what: the CPU client has the tables and the stages that read them, the compute device the rest.
 
-With a GPU the two differ on purpose: XLA:GPU has one compute stream, so a write to a table on the device would land
-after every kernel that was dispatched before it, whatever the fence says.
+With a GPU and donated tables the two differ on purpose: XLA:GPU has one compute stream, so a donated write to a table on the
+device would land after every kernel that was dispatched before it, whatever the fence says. Tables of the kind "device" are
+written by streams of our own, and stand where they are read.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class Devices:
         return (self.tables, self.compute) if self.split else (self.compute,)
 
 
-def find_devices(device: str) -> Devices:
-    """The devices for "cpu", "gpu" or "cuda" (the same); InputError says what there is."""
+def find_devices(device: str, together: bool = False) -> Devices:
+    """The devices for "cpu", "gpu" or "cuda" (the same); InputError says what there is. together: tables
+    on the compute device."""
     if device not in KINDS:
         raise InputError(f"backend jax: unknown device '{device}'; choose one of: {', '.join(KINDS)}")
     found = {}
@@ -48,7 +50,8 @@ def find_devices(device: str) -> Devices:
                 f"backend jax: device '{device}' needs a {kind} client, and there is none; this JAX has: {there}. "
                 f"Install 'jax[cuda13]' for a GPU, and leave JAX_PLATFORMS unset or let it name every client"
             ) from error
-    return Devices(found["cpu"], found[KINDS[device]])
+    compute = found[KINDS[device]]
+    return Devices(compute if together else found["cpu"], compute)
 
 
 def zeros(spec: ArraySpec, device: Device) -> jax.Array:

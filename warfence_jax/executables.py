@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jax import Array, Device, ShapeDtypeStruct
@@ -17,6 +18,7 @@ from jax.stages import Compiled
 from warfence.core.errors import InputError
 from warfence.core.gates import HostGates
 from warfence.core.program import ForwardProgram
+from warfence.host.cuda_gates import StreamGates
 from warfence_jax.body import OUTPUTS, Body
 from warfence_jax.compiled import refuse_late
 from warfence_jax.compiler import Compiler, Making, Verify, on
@@ -60,14 +62,15 @@ class Builder:
         self,
         program: ForwardProgram,
         compiler: Compiler,
-        gates: HostGates | None,
+        gates: HostGates | StreamGates | None,
         *,
         split: bool,
         quick: bool,
         marker_after: str | None = None,
+        event: Any = None,
     ) -> None:
         self._program, self._compiler, self._gates, self._split = program, compiler, gates, split
-        self._quick, self._marker = quick, marker_after
+        self._quick, self._marker, self._event = quick, marker_after, event
         self._shapes = {BATCH: ShapeDtypeStruct((program.layout.words,), np.int32)}
         self._layouts: dict[str, Fields] = {BATCH: program.layout.fields}
         self._source = dict.fromkeys(program.layout.fields, BATCH)  # value -> itself, or the words that hold it now
@@ -88,8 +91,10 @@ class Builder:
             if words in self._layouts
         }
         crosses = self._split and segment.on_tables and segment.gives
-        body = Body(segment, takes, layouts, f"from {segment.label}" if crosses else None, device.platform == "cpu")
-        word = [on(device, (1,), np.uint32)] * 2 if segment.marked else []
+        body = Body(
+            segment, takes, layouts, f"from {segment.label}" if crosses else None, device.platform == "cpu", self._event
+        )
+        word = [on(device, (1,), np.uint32)] * 2 if segment.marked and self._event is None else []
         arguments = [
             *(tables[n] for n in segment.tables),
             *(on(device, self._shapes[n].shape, self._shapes[n].dtype) for n in takes),
@@ -100,7 +105,7 @@ class Builder:
             on(device, (), np.int32),
         ]
         first = len(segment.tables) + len(takes)
-        donated = [*range(first, first + len(segment.state)), *([len(arguments) - 4] if segment.marked else [])]
+        donated = [*range(first, first + len(segment.state)), *([len(arguments) - 4] if word else [])]
         name = f"{self._program.name}/{segment.label}"
         making, results = self._compiler.compile(
             name,
@@ -118,12 +123,12 @@ class Builder:
             self._source |= dict.fromkeys(layout, words)
         weights = tuple(params[n] for n in segment.params)
         outputs = body.layouts_made.get(OUTPUTS, {})
-        gated = any(step.kind == "gate" for step in segment.steps)
+        gated = isinstance(self._gates, HostGates) and any(step.kind == "gate" for step in segment.steps)
         return Executable(segment, device, making, takes, body.gives, weights, outputs, gated)
 
     def _verifier(self, segment: Segment, body: Body) -> Verify:
         """Refuses an executable that uses a table behind its word."""
-        if not segment.marked or self._marker is None:
+        if not segment.marked or self._marker is None or self._event is not None:
             return lambda compiled: None
         behind = self._program.stages[self._program.index(self._marker) + 1 :]
         where = f"'{self._program.name}', marker after '{self._marker}'"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import jax.numpy as jnp
 from jax import Array, Device
@@ -37,6 +38,18 @@ class HostMemory:
 
     def await_count(self, value: int) -> None:
         await_word(self.count, self._owner, value, self._watchdog_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The marker inside one executable: a word and how its memory is looked at, or an event that XLA's graph records."""
+
+    word: DonatedWord | None = None
+    memory: Memory | None = None
+    event: Any = None
+
+
+NOTHING_INSIDE = Inside()
 
 
 class DonatedWord:

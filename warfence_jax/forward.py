@@ -16,11 +16,12 @@ from warfence.core.errors import FenceError, InputError, StageError, WarfenceErr
 from warfence.core.gates import HostGates
 from warfence.core.modes import Region
 from warfence.core.program import ForwardProgram
+from warfence.host.cuda_gates import StreamGates
 from warfence_jax.body import OUTPUTS
 from warfence_jax.checked import last_reader
 from warfence_jax.clock import Clock, Span
 from warfence_jax.executables import BATCH, Executable
-from warfence_jax.fence_word import DonatedWord, Memory
+from warfence_jax.fence_word import NOTHING_INSIDE, Inside
 from warfence_jax.lanes import JaxLane
 from warfence_jax.tables import Tables, Version, dead_handle
 from warfence_jax.tokens import Promise, Record
@@ -75,13 +76,13 @@ class JaxForward:
 
     def __init__(
         self, program: ForwardProgram, lane: JaxLane, tables: Tables | None, state: dict[str, Array],
-        executables: Sequence[Executable], marker_after: str | None, gates: HostGates | None, clock: Clock,
-        word: DonatedWord | None = None, memory: Memory | None = None,
+        executables: Sequence[Executable], marker_after: str | None, gates: HostGates | StreamGates | None, clock: Clock,
+        inside: Inside = NOTHING_INSIDE,
     ) -> None:  # fmt: skip
         self.program = program
-        count = memory.count() if memory is not None else 0
-        self.marker = Marker(marker_after, memory, count) if marker_after is not None else None
-        self.word = word
+        count = inside.memory.count() if inside.memory is not None else 0
+        self.marker = Marker(marker_after, inside.memory, count) if marker_after is not None else None
+        self.word, self._event = inside.word, inside.event
         self.gates = gates
         self.executables = tuple(executables)
         self._lane, self._tables, self._state, self._clock = lane, tables, state, clock
@@ -107,7 +108,9 @@ class JaxForward:
 
     def replay(self, launch: int) -> None:
         boundary = self._issue(self._current(launch), Region.REPLAY)
-        if self.marker is not None:
+        if self.marker is not None and self._event is not None:
+            self.marker.issued(launch, self._event.armed(launch))
+        elif self.marker is not None:
             self._record.arm(launch, boundary)
             self.marker.issued(launch, self._record)
 

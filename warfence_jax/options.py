@@ -8,6 +8,7 @@ import jax
 
 from warfence.core.errors import InputError
 from warfence.core.modes import check_ticket
+from warfence.host import cuda
 
 TABLES = ("donated", "aliased", "device", "copied")
 MARKERS = ("cut", "word", "node")
@@ -27,8 +28,20 @@ class Options:
         return self.marker == "word"
 
 
-def choose(tables: str | None, marker: str | None, ticket: str | None, cuda: str | None) -> Options:
-    """The options given (None: not given), completed. cuda: why there can be no tables on the device; "" where there can.
+def no_device_tables(device: str) -> str:
+    """Why there can be no tables on this device that streams of our own write; "" where there can."""
+    if device == "cpu":
+        return "it is memory of a GPU, and the device is cpu"
+    try:
+        from jax.experimental import buffer_callback  # noqa: F401
+    except ImportError:
+        return f"jax {jax.__version__} has no jax.experimental.buffer_callback, which tells XLA's stream: install jax>=0.10"
+    return cuda.missing()
+
+
+def choose(tables: str | None, marker: str | None, ticket: str | None, no_device: str) -> Options:
+    """The options given (None: not given), completed. no_device: why there can be no
+    tables on the device; "" where there can.
 
     InputError for what there is not, or for what does not go together, with the reason.
     """
@@ -37,11 +50,11 @@ def choose(tables: str | None, marker: str | None, ticket: str | None, cuda: str
             "backend jax: JAX_DISABLE_JIT is set, so nothing is compiled, cut or donated; unset it, or use --backend torch"
         )
     if tables is None:
-        tables = "device" if cuda == "" else "donated"
+        tables = "device" if not no_device else "donated"
     if tables not in TABLES:
         raise InputError(f"backend jax: unknown kind of tables '{tables}'; choose one of: {', '.join(TABLES)}")
-    if tables == "device" and cuda != "":
-        raise InputError(f"backend jax: tables 'device' cannot be had: {cuda}; use 'donated' or 'aliased'")
+    if tables == "device" and no_device:
+        raise InputError(f"backend jax: tables 'device' cannot be had: {no_device}; use 'donated' or 'aliased'")
     if marker is not None and marker not in MARKERS:
         raise InputError(f"backend jax: unknown marker '{marker}'; choose one of: {', '.join(MARKERS)}")
     held = {"donated": HELD, "copied": COPIED}.get(tables)
@@ -50,6 +63,12 @@ def choose(tables: str | None, marker: str | None, ticket: str | None, cuda: str
     if tables == "device" and marker == "cut":
         raise InputError(
             "backend jax: marker 'cut' with tables 'device': a cut ends a donation's hold, and these are not donated; use 'word'"
+        )
+    if marker == "node" and no_device:
+        raise InputError(f"backend jax: marker 'node' is an event in XLA's own graph on a GPU: {no_device}; use 'word'")
+    if marker == "node" and tables != "device":
+        raise InputError(
+            f"backend jax: marker 'node' with tables '{tables}': XLA's graph reads no such table; use 'word'"
         )
     marker = marker or ("cut" if held is not None else "word")
     if ticket is not None:

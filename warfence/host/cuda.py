@@ -1,4 +1,4 @@
-"""The few calls of the CUDA driver that tickets by value and gates need, whoever's stream it is. Needs `cuda-bindings`.
+"""The calls of the CUDA driver that waits by value, gates and streams of our own need. Needs `cuda-bindings`.
 
 `cuStreamWaitValue32` with GEQ compares as a counter that wraps round, as `warfence.core.fence.reached` does. It is captured as a
 node, occupies no SM, and takes memory of the device as well as pinned memory.
@@ -7,6 +7,8 @@ node, occupies no SM, and takes memory of the device as well as pinned memory.
 from __future__ import annotations
 
 import ctypes
+import threading
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,6 +16,11 @@ from warfence.core.errors import FenceError, InputError
 from warfence.host.lanes import await_word
 
 NO_BINDINGS = "the package cuda-bindings is not installed: pip install 'warfence[cuda]'"
+NON_BLOCKING, PORTABLE_AND_MAPPED = (
+    1,
+    3,
+)  # a stream that does not wait for the default one; memory that every context sees
+_THREAD = threading.local()
 
 
 def missing() -> str:
@@ -21,6 +28,7 @@ def missing() -> str:
     return "" if find_spec("cuda") is not None and find_spec("cuda.bindings") is not None else NO_BINDINGS
 
 
+@cache
 def driver() -> Any:
     """The CUDA driver bindings; InputError with the remedy when they are not installed."""
     try:
@@ -36,6 +44,29 @@ def checked(result: Any) -> Any:
     if int(status) != 0:
         raise FenceError(f"CUDA driver call failed: {status}")
     return values[0] if len(values) == 1 else values
+
+
+def use_device(number: int = 0) -> Any:
+    """The bindings, with the primary context of a device current on this thread: the one that the frameworks use."""
+    cu = driver()
+    if getattr(_THREAD, "device", None) != number:
+        checked(cu.cuInit(0))
+        context = checked(cu.cuDevicePrimaryCtxRetain(checked(cu.cuDeviceGet(number))))
+        checked(cu.cuCtxSetCurrent(context))
+        _THREAD.device = number
+    return cu
+
+
+def new_stream() -> int:
+    """The handle of a stream of our own."""
+    return int(checked(use_device().cuStreamCreate(NON_BLOCKING)))
+
+
+def pinned(nbytes: int) -> int:
+    """The address of zeroed host memory that the device sees under the same address."""
+    address = int(checked(use_device().cuMemHostAlloc(nbytes, PORTABLE_AND_MAPPED)))
+    ctypes.memset(address, 0, nbytes)
+    return address
 
 
 def wait_value(stream: int, address: int, value: int) -> None:
@@ -58,22 +89,22 @@ class DeviceWord:
     """
 
     def __init__(self, address: int, owner: str, watchdog_s: float) -> None:
-        cu = driver()
         self.address, self.owner, self.watchdog_s = address, owner, watchdog_s
-        self._stream = checked(cu.cuStreamCreate(int(cu.CUstream_flags.CU_STREAM_NON_BLOCKING)))
-        self._host = checked(cu.cuMemHostAlloc(4, 0))
+        self._stream = new_stream()
+        self._host = pinned(4)
 
     def count(self) -> int:
         """What it holds now. Waits for no other stream."""
-        cu = driver()
-        checked(cu.cuMemcpyDtoHAsync(self._host, self.address, 4, self._stream))
-        checked(cu.cuStreamSynchronize(self._stream))
-        return ctypes.c_uint32.from_address(int(self._host)).value
+        cu = use_device()
+        checked(cu.cuMemcpyDtoHAsync(self._host, self.address, 4, cu.CUstream(self._stream)))
+        checked(cu.cuStreamSynchronize(cu.CUstream(self._stream)))
+        return ctypes.c_uint32.from_address(self._host).value
 
     def await_count(self, value: int) -> None:
         await_word(self.count, self.owner, value, self.watchdog_s)
 
     def release(self, value: int) -> None:
         """Let go of whoever waits for this value, whose launch never came."""
-        write_value(int(self._stream), self.address, value)
-        checked(driver().cuStreamSynchronize(self._stream))
+        cu = use_device()
+        write_value(self._stream, self.address, value)
+        checked(cu.cuStreamSynchronize(cu.CUstream(self._stream)))
