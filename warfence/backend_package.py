@@ -50,6 +50,8 @@ class BackendPackage:
     unguarded: options that leave the shared tables to the fence alone, where the runtime would guard them too.
     replay: for each device on which scenarios are replayed, a function without arguments that gives a list of
     `warfence.races.replay.machine.Machines`. framework: None where nothing has to be installed.
+    options: constructor arguments beside the device that a user may give, and what each may be, in the words of the command line
+    (tables, marker, ticket). The factory refuses what does not go together.
     compiles: a forward takes seconds to compile, so that the suite leaves out what other backends show.
     """
 
@@ -61,4 +63,5 @@ class BackendPackage:
     unguarded: Mapping[str, str] = field(default_factory=dict)
     replay: Mapping[str, str] = field(default_factory=dict)
     framework: Framework | None = None
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     compiles: bool = False

@@ -59,7 +59,10 @@ def choose(tables: str | None, marker: str | None, ticket: str | None, no_device
         raise InputError(f"backend jax: unknown marker '{marker}'; choose one of: {', '.join(MARKERS)}")
     held = {"donated": HELD, "copied": COPIED}.get(tables)
     if held is not None and marker not in (None, "cut"):
-        raise InputError(f"backend jax: marker '{marker}' with tables '{tables}': {held}; use the marker 'cut'")
+        raise InputError(
+            f"backend jax: marker '{marker}' with tables '{tables}': {held}; use the marker 'cut', or "
+            f"tables that nothing holds ('aliased', or 'device' on a GPU)"
+        )
     if tables == "device" and marker == "cut":
         raise InputError(
             "backend jax: marker 'cut' with tables 'device': a cut ends a donation's hold, and these are not donated; use 'word'"

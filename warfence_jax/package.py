@@ -10,6 +10,11 @@ PACKAGE = BackendPackage(
     devices=("cpu", "cuda"),
     unguarded={"tables": "aliased"},
     replay={"cpu": "warfence_jax.tools.replay:on_cpu"},
+    options={
+        "tables": ("donated", "aliased", "device"),
+        "marker": ("cut", "word", "node"),
+        "ticket": ("event", "value"),
+    },
     compiles=True,
     framework=Framework(
         module="jax",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from jax import Array
@@ -11,7 +11,6 @@ from jaxtyping import Int32
 
 from warfence.core.backend import ArraySpec, Lane
 from warfence.core.errors import DeadHandleError, InputError
-from warfence_jax.lanes import JaxLane
 from warfence_jax.tokens import Promise
 
 Cells = Int32[np.ndarray, " n"]
@@ -42,7 +41,7 @@ class Tables(Protocol):
     specs: Mapping[str, ArraySpec]
     refused: int  # launches that came with a dead handle
 
-    def capture(self, lane: JaxLane, names: Iterable[str]) -> dict[str, Version]:
+    def capture(self, lane: Any, names: Iterable[str]) -> dict[str, Version]:
         """The versions current now; their handles are there when later dispatches of the lane run."""
         ...
 

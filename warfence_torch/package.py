@@ -8,6 +8,7 @@ PACKAGE = BackendPackage(
     title="PyTorch",
     order=10,
     devices=("cpu", "cuda"),
+    options={"ticket": ("event", "value")},
     replay={"cpu": "warfence_torch.tools.replay:on_cpu", "cuda": "warfence_torch.tools.replay:on_cuda"},
     framework=Framework(
         module="torch",

@@ -61,6 +61,19 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy("post_replay", "the same without a marker: a ticket after the replay (or an uncut chain)", marker=False),
     Strategy("copy", "a private copy of whole tables a step, as double buffers; writes wait for the copy", attention=COPY),
     Strategy("fresh_staging", "as in_graph, with new pinned memory for each upload", options={"staging": "fresh"}),
+    Strategy("by_value", "as in_graph, with tickets by value: a word that counts launches", options={"ticket": "value"}),
+    Strategy(
+        "word", "tables that only the fence guards, behind a word inside one executable",
+        options={"marker": "word", "tables": "aliased"},
+    ),
+    Strategy(
+        "node", "an event inside one executable, recorded by the runtime's own graph",
+        options={"marker": "node", "tables": "device"},
+    ),
+    Strategy(
+        "cut", "tables beside the device that the runtime guards, and a chain cut at the boundary",
+        options={"marker": "cut", "tables": "donated"},
+    ),
     Strategy(
         "donation_only", "no fence: the runtime holds a write until nobody reads the table",
         fence=FenceMode.OFF, needs="guards_writes",

@@ -24,6 +24,9 @@ from warfence.parity.small import small_model
 def audit(
     backend: given.Backends = None,
     device: given.Devices = "cpu",
+    tables: Annotated[str | None, given.way("tables")] = None,
+    marker: Annotated[str | None, given.way("marker")] = None,
+    ticket: Annotated[str | None, given.way("ticket")] = None,
     mode: given.Modes = None,
     attention: given.Attentions = None,
     measure: Annotated[
@@ -40,7 +43,9 @@ def audit(
     console, progress = screens(as_json)
     rigs: dict[str, Rig] = {}
     try:
-        for name, contender in contenders(backend or [], device).items():
+        for name, contender in contenders(
+            backend or [], device, {"tables": tables, "marker": marker, "ticket": ticket}
+        ).items():
             rigs[name] = Rig(contender.unguarded(), small_model(), contender.unguarded)
         for rig in rigs.values() if measure else ():
             rig.prepare(wanted)  # a backend may compile several at once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,9 +28,11 @@ from warfence.cli.contenders import contenders
 from warfence.cli.exits import CheckFailed, Interrupted
 from warfence.cli.meter import metered
 from warfence.cli.output import print_json, say, screens
+from warfence.core.backend import Backend
 from warfence.core.errors import InputError
 from warfence.host.documents import plain
 from warfence.host.files import check_output, write_output
+from warfence.parity.suite import Contender
 from warfence.serve.jobs.start import open_backend
 from warfence.serve.jobs.workload import at_least
 
@@ -39,6 +42,9 @@ WHAT, OUT = "What is measured", "What is written"
 def bench(
     backend: Annotated[list[str] | None, given.several_backends(panel=WHAT)] = None,
     device: Annotated[str, given.every_device(WHAT)] = "cpu",
+    tables: Annotated[str | None, given.way("tables", WHAT)] = None,
+    marker: Annotated[str | None, given.way("marker", WHAT)] = None,
+    ticket: Annotated[str | None, given.way("ticket", WHAT)] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Few steps of the smallest forward: under a minute.", rich_help_panel=WHAT)
     ] = False,
@@ -93,7 +99,8 @@ def bench(
         made = documents.read_document(read)
     else:
         effort = _effort(quick, steps, rounds)
-        plan = _plan(backend or [], device, quick, axis or [], forward or [], strategy or [], effort, trace)
+        ways = {"tables": tables, "marker": marker, "ticket": ticket}
+        plan = _plan(backend or [], device, quick, axis or [], forward or [], strategy or [], effort, trace, ways)
         made, stopped = _measure(plan, bars)
     _show(made, old, console)
     _write(made, out, plots, console)
@@ -132,7 +139,7 @@ def _effort(quick: bool, steps: int | None, rounds: int | None) -> Effort:
 
 def _plan(
     names: list[str], device: str, quick: bool, axes: list[str], forwards: list[str], strategies: list[str],
-    effort: Effort, trace: Path | None,
+    effort: Effort, trace: Path | None, ways: Mapping[str, str | None],
 ) -> BenchOptions:  # fmt: skip
     """Everything that can be refused is refused here, before anything is compiled."""
     if device not in words.DEVICES:
@@ -142,11 +149,15 @@ def _plan(
     chosen_cases = cases(axes, forwards, device)
     engine_runs.check(axes, trace)
     opened: dict[str, Open] = {
-        contender.target: partial(open_backend, contender.target, device)
-        for contender in contenders(names, device).values()
+        contender.target: partial(_open, contender, device) for contender in contenders(names, device, ways).values()
     }
     requests = 8 if quick else 24
     return BenchOptions(opened, device, chosen_cases, axes, chosen(strategies), effort, trace, requests)
+
+
+def _open(contender: Contender, device: str, options: Mapping[str, str]) -> Backend:
+    """The backend as it was asked for, with a strategy's own options over that."""
+    return open_backend(contender.target, device, {**contender.options, **options})
 
 
 def _surroundings(plan: BenchOptions) -> tuple[list[dict[str, Any]], dict[str, str]]:

@@ -31,6 +31,9 @@ from warfence.parity.small import SmallModel, small_model
 def boundary(
     backend: given.Backends = None,
     device: given.Devices = "cpu",
+    tables: Annotated[str | None, given.way("tables")] = None,
+    marker: Annotated[str | None, given.way("marker")] = None,
+    ticket: Annotated[str | None, given.way("ticket")] = None,
     mode: Annotated[
         str,
         typer.Option(
@@ -65,7 +68,9 @@ def boundary(
         marker_after = _marker_stage(program, marker_after)
     rigs: dict[str, Rig] = {}
     try:
-        for name, contender in contenders(backend or [], device).items():
+        for name, contender in contenders(
+            backend or [], device, {"tables": tables, "marker": marker, "ticket": ticket}
+        ).items():
             rigs[name] = _start(name, contender.make, small)
         result = run_cell(rigs, cell, marker_after, chosen)
     finally:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from warfence import backends
+from warfence.core.errors import InputError
 from warfence.parity.selection import choose
 from warfence.parity.suite import Contender
 from warfence.serve.jobs.start import open_backend
@@ -21,11 +22,18 @@ def prepare() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-def contenders(names: Sequence[str], device: str) -> dict[str, Contender]:
-    """One entry a backend, in the order given; without names all that are installed.
+def contenders(names: Sequence[str], device: str, ways: Mapping[str, str | None] | None = None) -> dict[str, Contender]:
+    """One entry a backend, in the order given; without names all that are installed. ways: tables, marker and ticket, where they
+    were given; each backend takes those that it knows.
 
-    InputError for a name or a dotted path that leads to no backend. Starts nothing.
+    InputError for a name or a dotted path that leads to no backend, or for a way that none of these backends knows. Starts
+    nothing.
     """
+    given = {way: value for way, value in (ways or {}).items() if value is not None}
+    known = {name: backends.package(name).options for name in names or backends.installed()}
+    for way, value in given.items():
+        if not any(value in options.get(way, ()) for options in known.values()):
+            raise InputError(unknown_way(way, value, known))
     prepare()
     found: dict[str, Contender] = {}
     for name in dict.fromkeys(names or backends.installed()):
@@ -33,11 +41,23 @@ def contenders(names: Sequence[str], device: str) -> dict[str, Contender]:
             name if ":" in name else choose("backend", [name], _known(), "; or give a dotted path 'pkg.mod:attr'")[0]
         )
         label = _label(target, backends.load(target), found)
-        unguarded = backends.package(target).unguarded
+        package = backends.package(target)
+        taken = {way: value for way, value in given.items() if value in package.options.get(way, ())}
+        unguarded = taken if "tables" in taken else {**package.unguarded, **taken}
         found[label] = Contender(
-            target, partial(open_backend, target, device, {}), partial(open_backend, target, device, unguarded)
+            target,
+            partial(open_backend, target, device, taken),
+            partial(open_backend, target, device, unguarded),
+            taken,
         )
     return found
+
+
+def unknown_way(way: str, value: str, known: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
+    """The sentence that refuses a way of these backends (what each knows), with what there is."""
+    there = [f"{name} ({', '.join(options[way])})" for name, options in known.items() if way in options]
+    none = f"none, for {' and '.join(known)} have no --{way}"
+    return f"--{way} is '{value}'; choose one of: {'; '.join(there) or none}"
 
 
 def missing(names: Sequence[str]) -> dict[str, str]:

@@ -37,6 +37,18 @@ def several_attentions(panel: str | None = None) -> Any:
     return typer.Option(help=words.ATTENTIONS, show_default="all", rich_help_panel=panel)
 
 
+WAYS = {
+    "tables": "donated (the runtime guards them too), aliased or device (only the fence does), where there are several.",
+    "marker": "cut, word or node: what stands at the read boundary, where there are several.",
+    "ticket": "event or value: what in-graph tickets are.",
+}
+
+
+def way(name: str, panel: str | None = None) -> Any:
+    """One of the ways to let a write go at the read boundary, of which backends have different ones."""
+    return typer.Option(help=WAYS[name], show_default="the backend's own", rich_help_panel=panel)
+
+
 Backends = Annotated[list[str] | None, several_backends()]
 Devices = Annotated[str, every_device()]
 Modes = Annotated[list[str] | None, several_modes()]
@@ -85,14 +97,10 @@ ModelDirectory = Annotated[
 
 BackendName = Annotated[str | None, typer.Option(help=words.BACKEND, show_default=words.FIRST, rich_help_panel=HOW)]
 Device = Annotated[str, typer.Option(help=words.DEVICE, rich_help_panel=HOW)]
-Tables = Annotated[
-    str | None,
-    typer.Option(
-        help="donated (the runtime guards them too) or aliased, where there are both.",
-        show_default="donated",
-        rich_help_panel=HOW,
-    ),
-]
+
+Tables = Annotated[str | None, way("tables", HOW)]
+Marker = Annotated[str | None, way("marker", HOW)]
+Ticket = Annotated[str | None, way("ticket", HOW)]
 Fence = Annotated[
     str,
     typer.Option(

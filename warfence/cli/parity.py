@@ -41,6 +41,9 @@ WHAT, OUT = "What is run", "What is written"
 def parity(
     backend: Annotated[list[str] | None, given.several_backends(panel=WHAT)] = None,
     device: Annotated[str, given.every_device(WHAT)] = "cpu",
+    tables: Annotated[str | None, given.way("tables", WHAT)] = None,
+    marker: Annotated[str | None, given.way("marker", WHAT)] = None,
+    ticket: Annotated[str | None, given.way("ticket", WHAT)] = None,
     mode: Annotated[list[str] | None, given.several_modes(WHAT)] = None,
     attention: Annotated[list[str] | None, given.several_attentions(WHAT)] = None,
     laws: Annotated[bool, typer.Option(help="Hold each backend to the laws, too.", rich_help_panel=WHAT)] = True,
@@ -83,7 +86,13 @@ def parity(
     cells = _cells(mode or [], attention or [], quick)
     shown = first_fine(cells) if timeline is not None else None
     selection = read_selection(skips_file, xfails_file)
-    plan = SuiteOptions(contenders(backend or [], device), cells, selection, laws, mutants)
+    plan = SuiteOptions(
+        contenders(backend or [], device, {"tables": tables, "marker": marker, "ticket": ticket}),
+        cells,
+        selection,
+        laws,
+        mutants,
+    )
     console, bars = screens(as_json == "-")
     for name, remedy in missing(backend or []).items():
         say(console, f"{name} is not installed here and is left out: {remedy}")

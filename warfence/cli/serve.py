@@ -44,6 +44,8 @@ def serve(
     backend: given.BackendName = None,
     device: given.Device = "cpu",
     tables: given.Tables = None,
+    marker: given.Marker = None,
+    ticket: given.Ticket = None,
     fence: given.Fence = "fine",
     allow_hazard: given.AllowHazard = False,
     attention: given.Attention = "captured",
@@ -67,7 +69,7 @@ def serve(
     """
     options = ServeOptions(
         backend=backend or backends.installed()[0],
-        device=device, tables=tables, fence=fence, allow_hazard=allow_hazard, attention=attention,
+        device=device, tables=tables, marker=marker, ticket=ticket, fence=fence, allow_hazard=allow_hazard, attention=attention,
         serial=serial, rows=rows, slots=slots, mixed=mixed, idle=idle, spec=spec, draft=draft, block=block,
         model=model, prompts=prompts, trace=trace, speed=speed, share_prefixes=share_prefixes, chat=chat,
         limit=limit, max_new_tokens=max_new_tokens,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from warfence.core.backend import Capabilities
 from warfence.core.errors import InputError
@@ -26,11 +26,13 @@ from warfence.parity.small import SmallModel, small_model
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A backend of the run. `unguarded` makes one whose tables only the fence protects, for the mutants."""
+    """A backend of the run. `unguarded` makes one whose tables only the fence protects, for the mutants. options: those that it
+    was asked for with."""
 
     target: str
     make: MakeBackend
     unguarded: MakeBackend
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

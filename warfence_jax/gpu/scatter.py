@@ -29,7 +29,7 @@ def scatter(table: int, words: int, count: int, stream: Any) -> None:
 
 @cache
 def _kernel() -> Any:
-    from cuda.bindings import nvrtc
+    from cuda.bindings import nvrtc  # type: ignore[import-not-found]
 
     cu = use_device()
     device = checked(cu.cuCtxGetDevice())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from jax import Device
@@ -61,7 +62,7 @@ class DeviceTables:
         self._writers: dict[str, StreamLane] = {}
         self._staging: dict[str, Staging] = {}
 
-    def capture(self, lane: object, names: Iterable[str]) -> dict[str, Version]:
+    def capture(self, lane: Any, names: Iterable[str]) -> dict[str, Version]:
         """FenceError for an array that somebody deleted: its memory may be another's now."""
         found = {n: self._versions[n] for n in names}
         if dead := [n for n, version in found.items() if version.dead()]:
@@ -74,7 +75,7 @@ class DeviceTables:
     def taken(self, version: Version, reader: Promise) -> None:
         """Nothing to note: no reader holds a write here."""
 
-    def write(self, lane: StreamLane, name: str, cells: Cells, values: Cells) -> None:
+    def write(self, lane: Any, name: str, cells: Cells, values: Cells) -> None:
         check_write(self.specs, name, cells, values)
         lane.check()
         if len(cells):

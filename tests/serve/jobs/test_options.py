@@ -27,7 +27,9 @@ from warfence.serve.jobs.options import ServeOptions
         ),
         ({"attention": "flash"}, r"unknown attention backend 'flash'; choose one of: snapshot, captured"),
         ({"device": "tpu"}, r"--device is 'tpu'; choose one of: cpu, cuda"),
-        ({"tables": "shared"}, r"--tables is 'shared'; choose one of: donated, aliased"),
+        ({"backend": "jax", "tables": "shared"}, r"--tables is 'shared'; choose one of: donated, aliased, device"),
+        ({"backend": "jax", "marker": "hold"}, r"--marker is 'hold'; choose one of: cut, word, node"),
+        ({"backend": "torch", "ticket": "word"}, r"--ticket is 'word'; choose one of: event, value"),
         ({"rows": 0}, r"--rows is 0; give at least 1"),
         ({"max_new_tokens": 0}, r"--max-new-tokens is 0; give at least 1"),
         ({"limit": -1}, r"--limit is -1; give at least 1"),
@@ -76,6 +78,8 @@ def test_the_engine_gets_what_was_asked_for() -> None:
     )
 
 
-@pytest.mark.parametrize(("tables", "expected"), [(None, {}), ("donated", {}), ("aliased", {"tables": "aliased"})])
-def test_only_tables_that_differ_are_asked_of_a_backend(tables: str | None, expected: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("tables", "expected"), [(None, {}), ("donated", {"tables": "donated"}), ("aliased", {"tables": "aliased"})]
+)
+def test_only_what_was_given_is_asked_of_a_backend(tables: str | None, expected: dict[str, str]) -> None:
     assert ServeOptions(tables=tables).backend_options() == expected

@@ -16,9 +16,7 @@ from warfence.serve.jobs.workload import at_least
 from warfence.serve.sampling import SamplingParams
 from warfence.serve.spec import NO_SPEC, get
 
-TABLES = ("donated", "aliased")
 FENCES = tuple(mode.value for mode in FenceMode)
-DEFAULT_TABLES = "donated"
 NO_FENCE = (
     "--fence off lets the scheduler overwrite table entries that the running forward has yet to read, so requests"
     " continue from each other's memory and the text is wrong; add --allow-hazard to see it happen, or use --fence fine"
@@ -32,6 +30,8 @@ class ServeOptions:
     backend: str = field(default_factory=lambda: backends.installed()[0])
     device: str = "cpu"
     tables: str | None = None
+    marker: str | None = None
+    ticket: str | None = None
     fence: str = FenceMode.FINE.value
     allow_hazard: bool = False
     attention: str = "captured"
@@ -70,13 +70,14 @@ class ServeOptions:
         named = backends.available().get(self.backend)
         if named is not None and named.devices:  # a backend may leave it to its factory to say what there is
             _choice("--device", self.device, named.devices)
-        if self.tables is not None:
-            _choice("--tables", self.tables, TABLES)
+        for way, value in self.backend_options().items():
+            if named is not None and way in named.options:
+                _choice(f"--{way}", value, named.options[way])
         counts = {
             "--rows": self.rows, "--slots": self.slots, "--max-new-tokens": self.max_new_tokens, "--limit": self.limit,
         }  # fmt: skip
-        for name, value in counts.items():
-            at_least(name, value, 1)
+        for name, count in counts.items():
+            at_least(name, count, 1)
         self.sampling()
         self._check_spec()
         if self.hazard and not self.allow_hazard:
@@ -124,8 +125,9 @@ class ServeOptions:
         )
 
     def backend_options(self) -> dict[str, str]:
-        """Constructor arguments beside the device: only what differs from the default, which other backends lack."""
-        return {} if self.tables in (None, DEFAULT_TABLES) else {"tables": str(self.tables)}
+        """Constructor arguments beside the device: only what was given, for a backend need not know the others."""
+        ways = {"tables": self.tables, "marker": self.marker, "ticket": self.ticket}
+        return {way: value for way, value in ways.items() if value is not None}
 
 
 def _choice(name: str, value: str, choices: tuple[str, ...]) -> None:
