@@ -77,10 +77,11 @@ def test_a_launch_that_never_comes_ends_with_a_sentence(make_rig: MakeRig) -> No
 def test_a_barrier_alone_orders_nothing_and_is_refused(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: the word does not depend on what was read, there is only a barrier between them."""
 
-    def barrier_only(word: jax.Array, zero: jax.Array, seen: jax.Array) -> jax.Array:
-        return jax.lax.optimization_barrier((word, seen))[0]
+    def barrier_only(word: jax.Array, zero: jax.Array, read: list[jax.Array], touched: list[jax.Array]):
+        word, *values = jax.lax.optimization_barrier([word + jnp.uint32(1), *read])
+        return word, values
 
-    monkeypatch.setattr(marking, "behind", barrier_only)
+    monkeypatch.setattr(marking, "by_loop", barrier_only)
     rig = make_rig(tables="aliased")
     rig.compile()
     with pytest.raises(InputError, match=r"uses table '\w+' behind the marker.*Line \d+ is `%"):
