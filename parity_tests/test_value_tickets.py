@@ -15,21 +15,25 @@ from warfence.parity.small import SmallModel
 
 pytestmark = pytest.mark.slow
 # Backend, device, and the options with which its in-graph tickets are by value.
-BY_VALUE: dict[str, tuple[str, dict[str, Any]]] = {
-    "strict": ("strict", {"ticket": "value"}),
-    "strict, at the end of the counter": ("strict", {"ticket": "value", "first_count": 2**32 - 2}),
-    "torch": ("torch", {"ticket": "value"}),
-    "jax": ("jax", {"tables": "aliased"}),  # the marker is then a word
+BY_VALUE: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "strict": ("strict", "cpu", {"ticket": "value"}),
+    "strict, at the end of the counter": ("strict", "cpu", {"ticket": "value", "first_count": 2**32 - 2}),
+    "torch": ("torch", "cpu", {"ticket": "value"}),
+    "jax": ("jax", "cpu", {"tables": "aliased"}),  # the marker is then a word
+    "torch on a GPU": ("torch", "cuda", {"ticket": "value"}),
 }
 TICKETS = ("1-", "2-", "4-", "5-", "6-", "7-", "11-", "14-", "15-")
 
 
-@pytest.fixture(scope="module", params=BY_VALUE)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.gpu] * ("GPU" in name)) for name in BY_VALUE],
+)
 def bench(request: pytest.FixtureRequest, small: SmallModel) -> Iterator[Bench]:
-    name, options = BY_VALUE[request.param]
+    name, device, options = BY_VALUE[request.param]
     if name != "strict":
         pytest.importorskip(name)
-    made = Bench(lambda: load(name)(device="cpu", **options), small)
+    made = Bench(lambda: load(name)(device=device, **options), small)
     yield made
     made.discard()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -13,6 +14,7 @@ from jaxtyping import Float32
 
 from warfence.core.abilities import Found
 from warfence.core.backend import FORWARD, PLAN, SCHEDULE, ArraySpec, Capabilities
+from warfence.core.batch import Batch
 from warfence.core.errors import InputError
 from warfence.core.gates import WATCHDOG_S, HostGates
 from warfence.core.modes import Region
@@ -150,7 +152,12 @@ class JaxBackend:
         if marker_after is not None and program.stages[program.index(marker_after)].region is not Region.REPLAY:
             raise InputError(f"program '{program.name}': the marker's stage '{marker_after}' is not a replay stage")
         gates = self._make_gates(program, gated)
-        inside = self._make_inside(program) if marker_after is not None else NOTHING_INSIDE
+        return self._compile(program, marker_after, gated, gates, self._make_inside(program, marker_after))
+
+    def _compile(
+        self, program: ForwardProgram, marker_after: str | None, gated: Gated, gates: HostGates | StreamGates | None,
+        inside: Inside,
+    ) -> JaxForward:  # fmt: skip
         specs = self._tables.specs if self._tables is not None else {}
         tables = {n: on(self.devices.tables, s.shape, s.dtype) for n, s in specs.items()}
         # With a gate at every position it is there to be probed, and nobody will run it often.
@@ -162,6 +169,7 @@ class JaxBackend:
             quick=gated is True,
             marker_after=marker_after,
             event=inside.event,
+            counts=inside.word is not None,
         )
         executables = [
             builder.build(
@@ -195,8 +203,10 @@ class JaxBackend:
         self._gates.append(gates)
         return gates
 
-    def _make_inside(self, program: ForwardProgram) -> Inside:
+    def _make_inside(self, program: ForwardProgram, marker_after: str | None) -> Inside:
         """The marker inside of one forward; nothing where the chain is cut."""
+        if marker_after is None:
+            return NOTHING_INSIDE
         if self._options.marker == "node":
             from warfence_jax.gpu.lanes import StreamEvent
 
@@ -207,6 +217,19 @@ class JaxBackend:
         if self._kind == "device":
             return Inside(word, DeviceWord(word.address, program.name, WATCHDOG_S))
         return Inside(word, HostMemory(word.address, program.name))
+
+    def barrier_latency_us(
+        self, program: ForwardProgram, marker_after: str, batch: Batch, launches: Iterator[int], rounds: int
+    ) -> list[float]:
+        """Implements `warfence.core.abilities.TimesBarrier`."""
+        if self._kind != "device":
+            raise InputError(f"backend jax has no clock between its lanes with tables '{self._kind}'")
+        from warfence_jax.gpu.lanes import StreamEvent
+        from warfence_jax.gpu.latency import barrier_latency_us
+
+        inside = replace(self._make_inside(program, marker_after), event=StreamEvent(timed=True))
+        forward = self._compile(program, marker_after, False, None, inside)
+        return barrier_latency_us(forward, inside.event, self.lane(SCHEDULE), batch, launches, rounds)
 
     def time_stages(self) -> JaxTimer:
         """Implements `warfence.core.abilities.TimesStages`."""

@@ -36,16 +36,17 @@ class Body:
 
     takes: names of the values that it takes. layouts: of those that are words, what to use of them. packed_as: the name of
     the words that its values leave in; None: they leave one by one. loops: as in `marking.mark`. event:
-    what a marked segment records instead of counting a word.
+    what a marked segment records. counts: it counts a word (behind the event, where there is one).
     """
 
     def __init__(
         self, segment: Segment, takes: tuple[str, ...], layouts: Mapping[str, Fields], packed_as: str | None,
         loops: bool = True, event: Any = None,
+        counts: bool = True,
     ) -> None:  # fmt: skip
         self._segment, self._takes, self._layouts, self._packed_as = segment, takes, layouts, packed_as
         self._loops, self._event = loops, event
-        self._takes_word = segment.marked and event is None
+        self._takes_word = segment.marked and counts
         outputs = (OUTPUTS,) if segment.outputs else ()
         self.gives = ((packed_as,) if packed_as is not None else segment.gives) + outputs
         self.layouts_made: dict[str, Fields] = {}  # of the words among `gives`; known once the function was traced
@@ -67,10 +68,11 @@ class Body:
             for i, step in enumerate(segment.steps):
                 if step.stage is not None:
                     known |= _run(step.stage, known)
-                elif step.kind == "marker" and self._event is not None:
-                    order = _record(self._event, segment, i, known, order)
                 elif step.kind == "marker":
-                    word, marked = _mark(segment, i, known, word, zero, order, self._loops), True
+                    if self._event is not None:
+                        order = _record(self._event, segment, i, known, order)
+                    if self._takes_word:
+                        word, marked = _mark(segment, i, known, word, zero, order, self._loops), True
                 else:
                     order = _gate(gates, step.name, segment, i, known, order, [word] if marked else [])
             results = [*self._leave(known), *(known[n] for n in segment.state), *([word] if self._takes_word else [])]

@@ -68,9 +68,11 @@ class Builder:
         quick: bool,
         marker_after: str | None = None,
         event: Any = None,
+        counts: bool = True,
     ) -> None:
         self._program, self._compiler, self._gates, self._split = program, compiler, gates, split
         self._quick, self._marker, self._event = quick, marker_after, event
+        self._counts = counts
         self._shapes = {BATCH: ShapeDtypeStruct((program.layout.words,), np.int32)}
         self._layouts: dict[str, Fields] = {BATCH: program.layout.fields}
         self._source = dict.fromkeys(program.layout.fields, BATCH)  # value -> itself, or the words that hold it now
@@ -92,9 +94,15 @@ class Builder:
         }
         crosses = self._split and segment.on_tables and segment.gives
         body = Body(
-            segment, takes, layouts, f"from {segment.label}" if crosses else None, device.platform == "cpu", self._event
+            segment,
+            takes,
+            layouts,
+            f"from {segment.label}" if crosses else None,
+            device.platform == "cpu",
+            self._event,
+            self._counts,
         )
-        word = [on(device, (1,), np.uint32)] * 2 if segment.marked and self._event is None else []
+        word = [on(device, (1,), np.uint32)] * 2 if segment.marked and self._counts else []
         arguments = [
             *(tables[n] for n in segment.tables),
             *(on(device, self._shapes[n].shape, self._shapes[n].dtype) for n in takes),
@@ -128,7 +136,7 @@ class Builder:
 
     def _verifier(self, segment: Segment, body: Body) -> Verify:
         """Refuses an executable that uses a table behind its word."""
-        if not segment.marked or self._marker is None or self._event is not None:
+        if not segment.marked or self._marker is None or not self._counts:
             return lambda compiled: None
         behind = self._program.stages[self._program.index(self._marker) + 1 :]
         where = f"'{self._program.name}', marker after '{self._marker}'"

@@ -108,7 +108,7 @@ class JaxForward:
 
     def replay(self, launch: int) -> None:
         boundary = self._issue(self._current(launch), Region.REPLAY)
-        if self.marker is not None and self._event is not None:
+        if self.marker is not None and self.marker.word is None and self._event is not None:
             self.marker.issued(launch, self._event.armed(launch))
         elif self.marker is not None:
             self._record.arm(launch, boundary)

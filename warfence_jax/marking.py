@@ -4,8 +4,9 @@ Order in an executable is data, and nothing else: `optimization_barrier` orders 
 order. So the word depends on all that was read, and what was read reaches the rest only by way of the word. Both through
 `zero`, an operand that holds 0: a constant would be folded away. And XLA computes twice what it would rather not keep: then a
 table is read once more behind the word, or the word is counted for others first and in its memory last. On a GPU the barrier
-keeps it from that. On the CPU it is gone before operations are fused, and a loop of one turn does: what it takes is in memory before
-it begins, and nobody computes a loop twice. Whether all that was heeded, the text of the compiled module tells (`compiled`), and
+keeps it from that. On the CPU it is gone before operations are fused, and a loop of one turn does: what it takes is in memory
+before it begins, and nobody computes a loop twice. Whether all that was heeded, the text of the compiled module tells
+(`compiled`), and
 what does not heed it is refused.
 
 Alternatives: a callback there (`marked`: a trip to the host), an event recorded by `buffer_callback` (0.2 ms of host time a

@@ -44,7 +44,7 @@ def test_capabilities_say_what_guards_the_tables_and_what_cannot_overlap() -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("threaded", [False, True])
 def test_a_gpu_gives_the_tokens_of_the_reference(make_rig: MakeRig, threaded: bool) -> None:
-    rig = make_rig((False, True, False, True), device="cuda", threaded=threaded)
+    rig = make_rig((False, True, False, True), device="cuda", tables="donated", threaded=threaded)
     check(rig, "live")
     devices = {e.segment.label: e.device.platform for e in rig.compile("live", rows=2).executables}
     assert devices == {
