@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -224,12 +223,9 @@ class JaxBackend:
         """Implements `warfence.core.abilities.TimesBarrier`."""
         if self._kind != "device":
             raise InputError(f"backend jax has no clock between its lanes with tables '{self._kind}'")
-        from warfence_jax.gpu.lanes import StreamEvent
-        from warfence_jax.gpu.latency import barrier_latency_us
+        from warfence_jax.gpu.latency import value_latency_us
 
-        inside = replace(self._make_inside(program, marker_after), event=StreamEvent(timed=True))
-        forward = self._compile(program, marker_after, False, None, inside)
-        return barrier_latency_us(forward, inside.event, self.lane(SCHEDULE), batch, launches, rounds)
+        return value_latency_us(rounds)
 
     def time_stages(self) -> JaxTimer:
         """Implements `warfence.core.abilities.TimesStages`."""

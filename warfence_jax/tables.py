@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,10 +76,10 @@ def check_write(specs: Mapping[str, ArraySpec], name: str, cells: np.ndarray, va
     """Raise InputError for a table that there is not, or cells outside of it."""
     if name not in specs:
         raise InputError(f"no table '{name}'; tables: {', '.join(specs)}")
-    size = int(np.prod(specs[name].shape))
+    size = prod(specs[name].shape)
     if len(cells) != len(values):
         raise InputError(f"table '{name}': {len(cells)} cells but {len(values)} values in one write")
-    if len(cells) and (cells.min() < 0 or cells.max() >= size):
+    if len(cells) and cells.view(np.uint32).max() >= size:  # a negative one is large there: one pass over them
         raise InputError(
             f"table '{name}': a write to cells {cells.min()} to {cells.max()}; allowed are 0 to {size - 1}"
         )

@@ -9,7 +9,7 @@ import torch
 from warfence.core.errors import FenceError
 from warfence.core.fence import AtLeast, Ticket, TicketSource
 from warfence.core.gates import WATCHDOG_S
-from warfence.host.cuda import DeviceWord, wait_value
+from warfence.host.cuda import DeviceWord, driver, missing, wait_value
 
 STAND_S = 2e-3  # how long a wait must stay unmet to be called standing; events become visible in microseconds
 RING_DEPTH = 64  # records of a lane; in a step it makes two or three, and the host is at most two steps ahead
@@ -89,6 +89,7 @@ class CudaLane:
         self.stream = stream
         self.current = OnStream(stream)
         self._last_wait: TicketSource | None = None
+        self._handle = driver().CUstream(stream.cuda_stream) if not missing() else None
         self._by_value: AtLeast | None = None  # the newest wait on a word, whose launch may never come
         self._ring = [CudaEventSource(torch.cuda.Event()) for _ in range(RING_DEPTH)]
         self._next = 0
@@ -99,7 +100,7 @@ class CudaLane:
         if isinstance(source, CudaEventSource):
             self.stream.wait_event(source.event)
         elif isinstance(source, AtLeast) and isinstance(source.word, DeviceWord):
-            wait_value(self.stream.cuda_stream, source.word.address, source.value)
+            wait_value(self._handle, source.word.address, source.value)
             self._by_value = source
         else:
             raise FenceError(f"lane '{self.name}': ticket of launch {ticket.launch} comes from another backend")

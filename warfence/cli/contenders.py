@@ -30,7 +30,7 @@ def contenders(names: Sequence[str], device: str, ways: Mapping[str, str | None]
     nothing.
     """
     given = {way: value for way, value in (ways or {}).items() if value is not None}
-    known = {name: backends.package(name).options for name in names or backends.installed()}
+    known = {name: backends.package(name).options for name in names or backends.installed()} if given else {}
     for way, value in given.items():
         if not any(value in options.get(way, ()) for options in known.values()):
             raise InputError(unknown_way(way, value, known))

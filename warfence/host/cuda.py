@@ -20,6 +20,7 @@ NON_BLOCKING, PORTABLE_AND_MAPPED = (
     1,
     3,
 )  # a stream that does not wait for the default one; memory that every context sees
+GEQ = 0  # of the flags of a wait: at least, as a counter that wraps round
 _THREAD = threading.local()
 
 
@@ -69,17 +70,16 @@ def pinned(nbytes: int) -> int:
     return address
 
 
-def wait_value(stream: int, address: int, value: int) -> None:
-    """Later work of the stream (its handle) runs once the 32-bit word at the address is at least `value`, cyclically."""
-    cu = driver()
-    geq = int(cu.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ)
-    checked(cu.cuStreamWaitValue32(cu.CUstream(stream), address, value, geq))
+def wait_value(stream: Any, address: int, value: int) -> None:
+    """Later work of the stream (a handle) runs once the 32-bit word at the address is at least `value`, cyclically."""
+    status = driver().cuStreamWaitValue32(stream, address, value, GEQ)
+    if status[0]:
+        checked(status)
 
 
-def write_value(stream: int, address: int, value: int) -> None:
-    """Write a 32-bit word in the order of the stream."""
-    cu = driver()
-    checked(cu.cuStreamWriteValue32(cu.CUstream(stream), address, value, 0))
+def write_value(stream: Any, address: int, value: int) -> None:
+    """Write a 32-bit word in the order of the stream (a handle)."""
+    checked(driver().cuStreamWriteValue32(stream, address, value, 0))
 
 
 class DeviceWord:
@@ -106,5 +106,5 @@ class DeviceWord:
     def release(self, value: int) -> None:
         """Let go of whoever waits for this value, whose launch never came."""
         cu = use_device()
-        write_value(self._stream, self.address, value)
+        write_value(cu.CUstream(self._stream), self.address, value)
         checked(cu.cuStreamSynchronize(cu.CUstream(self._stream)))

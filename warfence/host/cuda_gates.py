@@ -33,10 +33,10 @@ class StreamGates:
 
     def stand(self, position: str, stream: int) -> None:
         """Put the gate on a stream (its handle), inside a capture or not: tell the host, then wait for the word."""
-        use_device()
+        handle = use_device().CUstream(stream)
         reached, gate = self.addresses(position)
-        write_value(stream, reached, 1)
-        wait_value(stream, gate, 1)
+        write_value(handle, reached, 1)
+        wait_value(handle, gate, 1)
 
     def addresses(self, position: str) -> tuple[int, int]:
         """Of the word that says that the gate was reached, and of the one that is waited for: at least 1 is open."""

@@ -70,7 +70,7 @@ class StreamLane:
         ticket.check()
         source = ticket.source
         if isinstance(source, AtLeast) and isinstance(source.word, DeviceWord):
-            wait_value(self.stream, source.word.address, source.value)
+            wait_value(self._handle, source.word.address, source.value)
             self._by_value = source
         elif isinstance(source, StreamEvent):
             checked(use_device().cuStreamWaitEvent(self._handle, source.handle, 0))

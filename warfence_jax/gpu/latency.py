@@ -1,38 +1,37 @@
-"""How long it takes on a GPU from the read boundary to the first thing behind the barrier: two events with clocks."""
+"""How long it takes on a GPU from a word's increment to the first thing behind a wait for it, by the device's clock.
+
+Measured on two streams of our own: an event inside XLA's graph would be recorded by a callback, whose host time would be measured
+with it. So this is what a ticket by value costs, from the end of the last read: the kernel that counts, and the wait.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
 
-from warfence.core.batch import Batch
-from warfence.core.errors import FenceError
-from warfence.host.cuda import checked, use_device
-from warfence_jax.forward import JaxForward
-from warfence_jax.gpu.lanes import StreamEvent, StreamLane
-
-AHEAD = 2  # launches of a round; the last is timed, and while the others run the host gets ahead
+from warfence.host.cuda import checked, new_stream, pinned, use_device, wait_value
+from warfence_jax.gpu.lanes import StreamEvent
+from warfence_jax.gpu.scatter import Scatter
 
 
-def barrier_latency_us(
-    forward: JaxForward, boundary: StreamEvent, schedule: StreamLane, batch: Batch, launches: Iterator[int], rounds: int
-) -> list[float]:
-    """From the boundary's event, which XLA's graph records behind the last read and before the word, to the schedule stream going
-    on behind its wait, in microseconds; one a round."""
-    if forward.marker is None:
-        raise FenceError(f"'{forward.program.name}' was compiled without its marker")
-    landed, found = StreamEvent(timed=True), []
-    for _ in range(rounds):
-        outputs = []
-        for _ in range(AHEAD):
-            launch = next(launches)
-            forward.load_batch(batch, launch)
-            forward.replay(launch)
-            ticket = forward.marker.ticket(launch)
-            outputs.append(forward.tail(launch))
-        schedule.wait(ticket)
-        checked(use_device().cuEventRecord(landed.handle, use_device().CUstream(schedule.stream)))
-        for one in outputs:
-            one.result()
+def value_latency_us(rounds: int) -> list[float]:
+    """Microseconds from before the counting kernel to behind the wait; one a round."""
+    cu = use_device()
+    counts, waits = (cu.CUstream(new_stream()) for _ in range(2))
+    word = int(checked(cu.cuMemAlloc(4)))
+    checked(cu.cuMemsetD32(word, 0, 1))
+    go, staged = pinned(4), pinned(8)
+    values = (ctypes.c_int32 * 2).from_address(staged)
+    begin, landed, scatter = StreamEvent(timed=True), StreamEvent(timed=True), Scatter(staged)
+    found = []
+    for value in range(1, rounds + 1):
+        values[0], values[1] = 0, value
+        wait_value(counts, go, value)  # until all is enqueued
+        checked(cu.cuEventRecord(begin.handle, counts))
+        scatter.launch(word, 1, counts)
+        wait_value(waits, word, value)
+        checked(cu.cuEventRecord(landed.handle, waits))
+        ctypes.c_uint32.from_address(go).value = value
         landed.synchronize()
-        found.append(1e3 * float(checked(use_device().cuEventElapsedTime(boundary.handle, landed.handle))))
+        found.append(1e3 * float(checked(cu.cuEventElapsedTime(begin.handle, landed.handle))))
+    checked(cu.cuMemFree(word))
     return found

@@ -16,19 +16,31 @@ extern "C" __global__ void scatter(int* table, const int* words, int count) {
 }
 """
 THREADS = 256
-TYPES = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 
 
-def scatter(table: int, words: int, count: int, stream: Any) -> None:
-    """Enqueue table[words[i]] = words[count + i] for i < count. Addresses; the words may be pinned host memory."""
-    cu = use_device()
-    blocks = (count + THREADS - 1) // THREADS
-    arguments = ((table, words, count), TYPES)
-    checked(cu.cuLaunchKernel(_kernel(), blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments, 0))
+class Scatter:
+    """table[words[i]] = words[count + i] for i < count. Its arguments stay in one place: to pass them anew costs as much as a
+    launch. The words may be pinned host memory."""
+
+    def __init__(self, words: int) -> None:
+        self._table, self._words, self._count = ctypes.c_void_p(0), ctypes.c_void_p(words), ctypes.c_int(0)
+        places = (ctypes.addressof(one) for one in (self._table, self._words, self._count))
+        self._arguments = (ctypes.c_void_p * 3)(*places)
+        self._at = ctypes.addressof(self._arguments)
+        self._kernel, self._launch = kernel(), use_device().cuLaunchKernel
+
+    def launch(self, table: int, count: int, stream: Any) -> None:
+        """Enqueue it on a stream (a handle). table: an address. The driver copies the arguments before this returns."""
+        self._table.value, self._count.value = table, count
+        blocks = (count + THREADS - 1) // THREADS
+        status = self._launch(self._kernel, blocks, 1, 1, THREADS, 1, 1, 0, stream, self._at, 0)
+        if status[0]:
+            checked(status)
 
 
 @cache
-def _kernel() -> Any:
+def kernel() -> Any:
+    """The function, compiled for this device."""
     from cuda.bindings import nvrtc  # type: ignore[import-not-found]
 
     cu = use_device()

@@ -15,39 +15,40 @@ from warfence.core.errors import FenceError
 from warfence.host.cuda import checked, pinned, use_device
 from warfence_jax.devices import zeros
 from warfence_jax.gpu.lanes import StreamEvent, StreamLane
-from warfence_jax.gpu.scatter import scatter
+from warfence_jax.gpu.scatter import Scatter
 from warfence_jax.tables import Cells, Version, check_write
 from warfence_jax.tokens import Promise
 
 SLOTS, LEAST_WORDS = 64, 4096  # of a lane's staging: writes in flight, and words of each (2048 cells)
+GROUP = 16  # writes between two events
 
 
 class Staging:
-    """Pinned memory for the writes of one lane, used again once the write that read it is over."""
+    """Pinned memory for the writes of one lane, used again once the writes that read it are over."""
 
-    def __init__(self, words: int) -> None:
-        self.words = words
+    def __init__(self, words: int, lane: StreamLane) -> None:
+        self.words, self._lane = words, lane
         base = pinned(4 * words * SLOTS)
-        self._addresses = [base + 4 * words * i for i in range(SLOTS)]
-        self._views = [
-            np.ctypeslib.as_array((ctypes.c_int32 * words).from_address(address)) for address in self._addresses
-        ]
-        self._events = [StreamEvent() for _ in range(SLOTS)]
+        addresses = [base + 4 * words * i for i in range(SLOTS)]
+        self._views = [np.ctypeslib.as_array((ctypes.c_int32 * words).from_address(a)) for a in addresses]
+        self._scatters = [Scatter(address) for address in addresses]
+        self._events = [StreamEvent() for _ in range(SLOTS // GROUP)]  # behind the last write of each group
+        self._handle = use_device().CUstream(lane.stream)
         self._next = 0
 
-    def write(self, table: int, cells: Cells, values: Cells, lane: StreamLane) -> None:
-        """Stage and scatter. Blocks only where SLOTS writes are in flight."""
+    def write(self, table: int, cells: Cells, values: Cells) -> None:
+        """Stage and scatter. Blocks only where all slots are in flight."""
         i, count = self._next, len(cells)
         self._next = (i + 1) % SLOTS
-        event = self._events[i]
-        if event.recorded_for() is not None and not event.done():
+        event = self._events[i // GROUP]
+        if i % GROUP == 0 and event.recorded_for() is not None and not event.done():
             event.synchronize()
         view = self._views[i]
         view[:count], view[count : 2 * count] = cells, values
-        stream = use_device().CUstream(lane.stream)
-        scatter(table, self._addresses[i], count, stream)
-        checked(use_device().cuEventRecord(event.handle, stream))
-        event.armed(0)
+        self._scatters[i].launch(table, count, self._handle)
+        if i % GROUP == GROUP - 1:
+            checked(use_device().cuEventRecord(event.handle, self._handle))
+            event.armed(0)
 
 
 class DeviceTables:
@@ -81,7 +82,7 @@ class DeviceTables:
         if len(cells):
             self._writes[name] += 1
             self._writers[lane.name] = lane
-            self._staging_for(2 * len(cells), lane).write(self._addresses[name], cells, values, lane)
+            self._staging_for(2 * len(cells), lane).write(self._addresses[name], cells, values)
 
     def snapshot_to_host(self, name: str) -> Int32[np.ndarray, "rows cols"]:
         for lane in self._writers.values():
@@ -105,5 +106,5 @@ class DeviceTables:
         if staging is None or staging.words < words:
             if staging is not None:
                 lane.synchronize()
-            staging = self._staging[lane.name] = Staging(max(LEAST_WORDS, 1 << (words - 1).bit_length()))
+            staging = self._staging[lane.name] = Staging(max(LEAST_WORDS, 1 << (words - 1).bit_length()), lane)
         return staging
