@@ -21,6 +21,7 @@ from warfence.core.program import ForwardProgram, Gated
 from warfence.host.cuda import DeviceWord, new_stream
 from warfence.host.cuda_gates import StreamGates
 from warfence_jax.aliased import AliasedTables
+from warfence_jax.checked import last_reader
 from warfence_jax.clock import Clock
 from warfence_jax.compiler import Compiler, on
 from warfence_jax.devices import find_devices, zeros
@@ -42,6 +43,7 @@ UNGUARDED = {
     "aliased": "aliased tables are host memory that is written in place; only the fence protects them",
     "device": "tables on the device are written in place by streams of our own; only the fence protects them",
 }
+WARM_UP_RUNS = 3
 ONE_THREAD = (
     "the CPU client runs what one thread dispatches in order: no write overtakes a forward; leave threaded=True"
 )
@@ -147,6 +149,10 @@ class JaxBackend:
         )
         return boundary_of(program, tables, state, params)
 
+    def compiled_boundary(self, forward: Any) -> str | None:
+        """Implements `warfence.core.abilities.SaysCompiled`."""
+        return last_reader(forward.program, forward.executables)
+
     def compile(self, program: ForwardProgram, *, marker_after: str | None = None, gated: Gated = False) -> JaxForward:
         if marker_after is not None and program.stages[program.index(marker_after)].region is not Region.REPLAY:
             raise InputError(f"program '{program.name}': the marker's stage '{marker_after}' is not a replay stage")
@@ -186,7 +192,20 @@ class JaxBackend:
             lambda: [executable.compiled for executable in executables]
         )  # who waits for the lane waits for it
         make = JaxForward if self._timer is None else self._timer.forward
-        return make(program, lane, self._tables, self.state, executables, marker_after, gates, self._clock, inside)
+        forward: JaxForward = make(
+            program, lane, self._tables, self.state, executables, marker_after, gates, self._clock, inside,
+            self._make_transfers(program),
+        )  # fmt: skip
+        if isinstance(gates, StreamGates):
+            gates.before_closing(lambda: _warm_up(forward))
+        return forward
+
+    def _make_transfers(self, program: ForwardProgram) -> Any:
+        if self._kind != "device":
+            return None
+        from warfence_jax.gpu.transfers import Transfers
+
+        return Transfers(program.layout.words, self.lane(FORWARD), self.devices.compute)
 
     def _make_gates(self, program: ForwardProgram, gated: Gated) -> HostGates | StreamGates | None:
         if not gated:
@@ -268,3 +287,12 @@ class JaxBackend:
         scalars = {d: [on(d, (), np.int32)] * 2 for d in devices}
         joins = {d: self._compiler.compile("join", lambda a, b: a + b, scalars[d])[0].get() for d in devices}
         return Joints(self.devices.tables, zero, joins)
+
+
+def _warm_up(forward: JaxForward) -> None:
+    """Run it a few times with its gates open: a kernel is loaded when it is first launched, which waits for a device that
+    stands at a gate; and XLA captures only what has run before. A batch of zeros touches the reserved row alone."""
+    for _ in range(WARM_UP_RUNS):
+        forward.load_batch(Batch(forward.program.layout, np.zeros(forward.program.layout.words, np.int32)), 0)
+        forward.replay(0)
+        forward.tail(0).result()

@@ -91,6 +91,21 @@ class Module:
         """The instruction of the entry that makes a result."""
         return self._made_by(self.entry, result)
 
+    @property
+    def tokens(self) -> int:
+        """How many parameters of the entry are tokens, which stand before the arguments."""
+        made = (self.entry.instructions[name] for name in self.entry.parameters.values())
+        return sum(" = token[]" in one.text for one in made)
+
+    def scoped(self, scope: str) -> Instruction | None:
+        """The call out of the entry that was traced in a scope."""
+        return next((i for i in self.entry.instructions.values() if i.op == "custom-call" and scope in i.op_name), None)
+
+    def behind(self, arguments: Sequence[int], marker: Instruction) -> list[Use]:
+        """The uses of these arguments on which an instruction of the entry does not depend. None: all is well."""
+        before = self.entry.ancestors(marker.name)
+        return [use for a in arguments for use in self.uses(a) if use.instruction.name not in before]
+
     def late(self, arguments: Sequence[int], result: int) -> list[Use]:
         """The uses of these arguments on which the result does not depend, or that do not come before it. None: all is well."""
         return [Use(a, one, names) for a in arguments for one, names in self._late(self.entry, a, result)]
@@ -173,13 +188,18 @@ def refuse_late(
     behind the marker say they read, which is no matter of the compiler: declarations are compared elsewhere."""
     module = Module(compiled.as_text() or "")
     for use in module.late([i for i, name in enumerate(tables) if name not in declared], result):
-        word = module.writer(result)
-        raise InputError(
-            f"{where}: the compiled module uses table '{tables[use.table]}' behind the marker, which would be a "
-            f"ticket that is too early. Line {use.instruction.line} is `{use.instruction.text[:160]}`, of "
-            f"{', '.join(use.op_names)}; the marker is "
-            f"line {word.line}, `{word.text[:80]}`. Use the marker 'cut', or report this as a bug"
+        raise too_early(
+            where, tables[use.table], use, module.writer(result), "Use the marker 'cut', or report this as a bug"
         )
+
+
+def too_early(where: str, table: str, use: Use, marker: Instruction, remedy: str) -> InputError:
+    """The error of a table that is used behind the marker."""
+    return InputError(
+        f"{where}: the compiled module uses table '{table}' behind the marker, which would be a ticket that is too early. Line "
+        f"{use.instruction.line} is `{use.instruction.text[:160]}`, of {', '.join(use.op_names)}; the marker is line "
+        f"{marker.line}, `{marker.text[:80]}`. {remedy}"
+    )
 
 
 def stage_of(op_name: str, stages: Collection[str]) -> str | None:

@@ -28,6 +28,7 @@ _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+), \{\}, (?:may|must)-alias\)")
 _MADE: OrderedDict[tuple[str, str, bool], Making] = OrderedDict()
 MOST_KEPT = 512
 QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0}
+QUICK_ON_GPU: dict[str, Any] = {"xla_gpu_autotune_level": 0}
 _POOL = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="warfence-compile")
 Verify = Callable[[Compiled], None]
 CALLBACK = "callback"  # in the name of every custom call of JAX that calls back
@@ -95,9 +96,10 @@ class Compiler:
             lowered = jax.jit(named, donate_argnums=tuple(donate), keep_unused=True).lower(*arguments)
         text = lowered.as_text().partition("\n")[2]
         key = (text, str(arguments[0].sharding if arguments else "") + scope, quick)
+        on_gpu = bool(arguments) and all(d.platform != "cpu" for d in arguments[0].sharding.device_set)
         making = _MADE.get(key)
         if making is None:
-            making = Making(lowered, QUICK if quick else None, verify)
+            making = Making(lowered, (QUICK_ON_GPU if on_gpu else QUICK) if quick else None, verify)
             self.compilations += 1
             if CALLBACK not in text:
                 _MADE[key] = making

@@ -18,7 +18,6 @@ from warfence.core.modes import Region
 from warfence.core.program import ForwardProgram
 from warfence.host.cuda_gates import StreamGates
 from warfence_jax.body import OUTPUTS
-from warfence_jax.checked import last_reader
 from warfence_jax.clock import Clock, Span
 from warfence_jax.executables import BATCH, Executable
 from warfence_jax.fence_word import NOTHING_INSIDE, Inside
@@ -31,7 +30,7 @@ from warfence_jax.words import Fields, view
 class Launch:
     """One issue of a forward: the captured versions, and the values as its executables leave them."""
 
-    __slots__ = ("batch", "last", "number", "span", "values", "versions")
+    __slots__ = ("batch", "fetched", "last", "number", "span", "values", "versions")
 
     def __init__(self, number: int, batch: Batch, versions: dict[str, Version]) -> None:
         self.number = number
@@ -40,13 +39,17 @@ class Launch:
         self.values: dict[str, Array] = {}
         self.last: Promise | None = None  # the token of the executable enqueued last
         self.span = Span()
+        self.fetched: Any = None  # the results on their way, where this package transfers them itself
 
 
 class JaxOutputs:
     """Results of one launch; there when its last executable has run."""
 
-    def __init__(self, launch: Launch, lane: JaxLane, fields: Fields) -> None:
+    def __init__(self, launch: Launch, lane: Any, fields: Fields, transfers: Any = None) -> None:
         self.launch = launch.number
+        self._transfers = transfers
+        self._taken: np.ndarray | None = None
+        self._device_s: float | None = None
         self._launch, self._lane, self._fields = launch, lane, fields
         self._asked = False
 
@@ -57,6 +60,8 @@ class JaxOutputs:
 
         Host time, on a GPU too: see `warfence_jax.clock`. Blocks for the clock's thread, so who does not ask does not pay.
         """
+        if self._transfers is not None:
+            return self._device_s
         return self._launch.span.seconds() if self._asked else None
 
     def result(self) -> Mapping[str, np.ndarray]:
@@ -65,6 +70,11 @@ class JaxOutputs:
         if OUTPUTS not in self._launch.values:  # never dispatched: this launch or one before it failed
             self._lane.check()
         self._asked = True
+        if self._transfers is not None:
+            if self._taken is None:
+                self._taken, self._device_s = self._launch.fetched.take()
+                self._transfers.give_back(self._launch.fetched)
+            return view(self._fields, self._taken)
         try:
             return view(self._fields, np.array(self._launch.values[OUTPUTS]))
         except RuntimeError as error:
@@ -77,22 +87,18 @@ class JaxForward:
     def __init__(
         self, program: ForwardProgram, lane: JaxLane, tables: Tables | None, state: dict[str, Array],
         executables: Sequence[Executable], marker_after: str | None, gates: HostGates | StreamGates | None, clock: Clock,
-        inside: Inside = NOTHING_INSIDE,
+        inside: Inside = NOTHING_INSIDE, transfers: Any = None,
     ) -> None:  # fmt: skip
         self.program = program
         count = inside.memory.count() if inside.memory is not None else 0
         self.marker = Marker(marker_after, inside.memory, count) if marker_after is not None else None
-        self.word, self._event = inside.word, inside.event
+        self.word, self._event, self._transfers = inside.word, inside.event, transfers
         self.gates = gates
         self.executables = tuple(executables)
         self._lane, self._tables, self._state, self._clock = lane, tables, state, clock
         self._record = Record()  # of the marker: armed anew by each replay
         self._launch: Launch | None = None
         self._reads = tuple(dict.fromkeys(n for e in executables for n in e.segment.tables))
-
-    def compiled_boundary(self) -> str | None:
-        """Implements `warfence.parity.boundary.SaysCompiled`. Blocks until all is compiled."""
-        return last_reader(self.program, self.executables)
 
     def load_batch(self, batch: Batch, launch: int) -> None:
         self._lane.check()
@@ -104,6 +110,8 @@ class JaxForward:
             )
         versions = self._tables.capture(self._lane, self._reads) if self._tables is not None else {}
         self._launch = Launch(launch, batch, versions)
+        if self._transfers is not None:
+            self._launch.values[BATCH] = self._transfers.upload(batch.words)
         self._issue(self._launch, Region.LOAD_BATCH)
 
     def replay(self, launch: int) -> None:
@@ -118,7 +126,7 @@ class JaxForward:
         current = self._current(launch)
         self._issue(current, Region.TAIL)
         self._launch = None
-        return JaxOutputs(current, self._lane, self.executables[-1].outputs)
+        return JaxOutputs(current, self._lane, self.executables[-1].outputs, self._transfers)
 
     def _current(self, launch: int) -> Launch:
         if self._launch is None or self._launch.number != launch:
@@ -167,10 +175,12 @@ class JaxForward:
             raise StageError(launch.number, segment.label, error) from error
         launch.values.update(zip(executable.gives, results, strict=False))
         self._state.update(zip(segment.state, results[len(executable.gives) :], strict=False))
-        if executable.outputs:
+        if executable.outputs and self._transfers is not None:
+            launch.fetched = self._transfers.fetch(results[len(executable.gives) - 1])
+        elif executable.outputs:
             results[len(executable.gives) - 1].copy_to_host_async()  # the outputs come last
         token: Array = results[-1]
-        if executable is self.executables[-1]:
+        if executable is self.executables[-1] and self._transfers is None:
             self._clock.watch(launch.span, token)
         return token
 

@@ -79,15 +79,16 @@ def _print(console: Console, results: list[Audited], rigs: Mapping[str, Rig]) ->
         say(console, note)
     prose(
         console,
-        "found: by tracing the kernels. graph: by the parameters of the captured graph's nodes, if any. measured: the "
-        "forward stands at a gate, all tables are overwritten, and the last stage behind which that still changes an output "
-        "or the private state is the one that reads last.",
+        "found: by tracing the kernels. compiled: by the text of the compiled modules, if any. graph: by the parameters of the "
+        "captured graph's nodes, if any. measured: the forward stands at a gate, all tables are overwritten, and the last stage "
+        "behind which that still changes an output or the private state is the one that reads last.",
     )
 
 
 def _seen(result: Audited, name: str) -> str:
     """What a backend shows, in a word where it is what is declared."""
-    said = {"found": result.found.get(name), "graph": result.graph.get(name), "measured": result.measured.get(name)}
+    said = {"found": result.found.get(name), "compiled": result.compiled.get(name)}
+    said |= {"graph": result.graph.get(name), "measured": result.measured.get(name)}
     equal = [how for how, stage in said.items() if stage == result.boundary]
     other = [f"{how} {stage}" for how, stage in said.items() if stage not in (None, result.boundary)]
     return "; ".join([*([f"{' and '.join(equal)} there"] if equal else []), *other]) or "-"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from warfence.core.backend import Forward
 from warfence.core.batch import Batch
 from warfence.core.errors import InputError
 from warfence.core.modes import Region, WarReadDonePolicy
@@ -56,6 +57,16 @@ class ReadsGraph(Protocol):
 
         Called by audits, after `tables` and `load`. InputError when a node writes a shared table.
         """
+        ...
+
+
+@runtime_checkable
+class SaysCompiled(Protocol):
+    """A backend whose compiler leaves a text that says who reads what."""
+
+    def compiled_boundary(self, forward: Forward) -> str | None:
+        """The last stage of a compiled forward that takes a shared table, by the text; None where none does. Equal reads of
+        several stages may have become one, of the first. Blocks until it is compiled."""
         ...
 
 
@@ -168,7 +179,7 @@ class TimesBarrier(Protocol):
         ...
 
 
-ABILITIES: tuple[type, ...] = (FindsBoundary, ReadsGraph, TimesStages, Profiles, TimesBarrier)
+ABILITIES: tuple[type, ...] = (FindsBoundary, ReadsGraph, SaysCompiled, TimesStages, Profiles, TimesBarrier)
 
 
 def methods_of(abilities: Sequence[type] = ABILITIES) -> tuple[str, ...]:
@@ -182,6 +193,7 @@ __all__ = [
     "Found",
     "Profiles",
     "ReadsGraph",
+    "SaysCompiled",
     "StageTime",
     "Stamp",
     "Timer",

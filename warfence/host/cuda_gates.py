@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class StreamGates:
         self._watchdog_s = watchdog_s
         self._watchdogs: dict[str, threading.Timer] = {}
         self.watchdog_fired: list[str] = []
+        self._before: Callable[[], object] | None = None
         self.open_all()
 
     def stand(self, position: str, stream: int) -> None:
@@ -43,8 +44,15 @@ class StreamGates:
         i = self._index(position)
         return self._address + 4 * (len(self.positions) + i), self._address + 4 * i
 
+    def before_closing(self, call: Callable[[], object]) -> None:
+        """Called once, before the first gate is closed: what must have run while all are open."""
+        self._before = call
+
     def close(self, position: str) -> None:
         i = self._index(position)
+        call, self._before = self._before, None
+        if call is not None:
+            call()
         self._words[len(self.positions) + i] = 0
         self._words[i] = 0
         timer = threading.Timer(self._watchdog_s, self._bark, (position,))

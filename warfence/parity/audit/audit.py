@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from warfence.core.abilities import FindsBoundary, ReadsGraph, disagreement
+from warfence.core.abilities import FindsBoundary, ReadsGraph, SaysCompiled, disagreement
 from warfence.core.errors import WarfenceError
 from warfence.core.forwards import PlannedForward
 from warfence.core.modes import ForwardMode
@@ -27,7 +27,7 @@ NOT_TRACED = "it does not trace its kernels (no find_boundary): trusted with wha
 
 @dataclass(slots=True)
 class Audited:
-    """One mode under one attention backend. found, graph, measured: a stage by backend, "none" where nothing is read.
+    """One mode under one attention backend. found, graph, compiled, measured: a stage by backend, "none" where nothing is read.
 
     ends: what the attention backend declares. boundary: the last stage of the program that declares a read. policy: what
     follows from the declarations. problems: sentences, empty when all is equal. notes: what a backend cannot do.
@@ -41,6 +41,7 @@ class Audited:
     found: dict[str, str] = field(default_factory=dict)
     graph: dict[str, str] = field(default_factory=dict)
     measured: dict[str, str] = field(default_factory=dict)
+    compiled: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
 
@@ -83,12 +84,25 @@ def audit_cell(rigs: Mapping[str, Rig], cell: Cell, measure: bool = True) -> Aud
                     result.problems.append(
                         f"{name}: '{result.graph[name]}' is the last in the graph to hold a table, declared is '{boundary}'"
                     )
+            _compiled(result, name, rig, cell, program)
             if measure:
                 _measure(result, name, rig, cell, program)
         except (WarfenceError, RuntimeError) as error:
             result.problems.append(f"{name}: {error}")
             rig.renew()
     return result
+
+
+def _compiled(result: Audited, name: str, rig: Rig, cell: Cell, program: ForwardProgram) -> None:
+    """What the compiled modules say, where there are some. Earlier than declared is no fault: equal reads became one."""
+    if not isinstance(rig.backend, SaysCompiled):
+        return
+    seen = rig.backend.compiled_boundary(rig.planned(cell)[0].forward)
+    result.compiled[name] = seen or NONE
+    if seen is not None and (result.boundary == NONE or program.index(seen) > program.index(result.boundary)):
+        result.problems.append(
+            f"{name}: the compiled modules read up to and with '{seen}', declared is '{result.boundary}'"
+        )
 
 
 def _measure(result: Audited, name: str, rig: Rig, cell: Cell, program: ForwardProgram) -> None:

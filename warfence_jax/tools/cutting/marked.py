@@ -20,16 +20,24 @@ import numpy as np
 from jax import Array, Device
 from jax.experimental import io_callback
 from jax.extend.core import Literal
+from jax.stages import Compiled
 
 from warfence.core.errors import InputError
 from warfence.parity.boundary import Boundary, find
 from warfence.parity.other_values import other_values
+from warfence_jax.compiled import Module, too_early
 from warfence_jax.compiler import Compiler
 from warfence_jax.tools.cutting.arguments import traced_with
 from warfence_jax.tools.cutting.operations import of_one_executable, operations
 from warfence_jax.tools.cutting.part import described, function
 from warfence_jax.tools.cutting.plan import plan
 from warfence_jax.tools.cutting.trace import Traced, shape_and_dtype
+
+SCOPE = "warfence_read_done"  # in the names of the callback's operations, by which the compiled module tells it
+REMEDY = (
+    "An operation that is left out, such as an optimization_barrier or a copy of the array, is no read: use cut(), or read the "
+    "array itself"
+)
 
 
 class Marked:
@@ -54,7 +62,8 @@ class Marked:
             known = dict(zip(inputs, given, strict=True))
             made = dict(zip(gives, head(*(known[v] for v in (*before.takes, *before.blanks))), strict=True))
             # Values are whole: of one element alone, XLA would compute that element first and the rest later.
-            io_callback(tell, (), *(made[v] for v in read), ordered=True)
+            with jax.named_scope(SCOPE):
+                io_callback(tell, (), *(made[v] for v in read), ordered=True)
             # The barrier: else XLA may read again, behind the callback, where that is cheaper than to keep a value.
             known |= dict(zip(gives, jax.lax.optimization_barrier(list(made.values())), strict=True))
             known |= dict(zip(after.gives, rest(*(known[v] for v in (*after.takes, *after.blanks))), strict=True))
@@ -64,6 +73,8 @@ class Marked:
         self.compiled = Compiler().compile(
             f"{traced.name}/marked", run, [described(v, device) for v in inputs]
         )[0].get()  # fmt: skip
+
+        _check(self.compiled, traced)
 
     def __call__(self, *args: Any) -> Any:
         flat = self.compiled(*jax.tree.leaves(tuple(args)), *self._traced.constants.values())
@@ -118,6 +129,18 @@ def aligned(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _overwrite(tables: Sequence[np.ndarray[Any, Any]], values: Sequence[np.ndarray[Any, Any]]) -> None:
     for table, other in zip(tables, values, strict=True):
         table[...] = other
+
+
+def _check(compiled: Compiled, traced: Traced) -> None:
+    """InputError where the compiled module reads a shared array behind the callback."""
+    module = Module(compiled.as_text() or "")
+    marker = module.scoped(SCOPE)
+    if marker is None:
+        return
+    first = module.tokens  # before the arguments stand the tokens of ordered callbacks
+    shared = {first + i: traced.names[v] for i, v in enumerate(traced.arguments) if v in traced.shared}
+    for use in module.behind(list(shared), marker):
+        raise too_early(f"marked '{traced.name}'", shared[use.table], use, marker, REMEDY)
 
 
 def marked(
