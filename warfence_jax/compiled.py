@@ -102,9 +102,8 @@ class Module:
         return next((i for i in self.entry.instructions.values() if i.op == "custom-call" and scope in i.op_name), None)
 
     def behind(self, arguments: Sequence[int], marker: Instruction) -> list[Use]:
-        """The uses of these arguments on which an instruction of the entry does not depend. None: all is well."""
-        before = self.entry.ancestors(marker.name)
-        return [use for a in arguments for use in self.uses(a) if use.instruction.name not in before]
+        """The uses of these arguments that are scheduled behind an instruction of the entry. None: all is well."""
+        return [use for a in arguments for use in self.uses(a) if use.instruction.at > marker.at]
 
     def late(self, arguments: Sequence[int], result: int) -> list[Use]:
         """The uses of these arguments on which the result does not depend, or that do not come before it. None: all is well."""

@@ -187,7 +187,11 @@ class JaxForward:
     def _call(self, executable: Executable, arguments: list[Any], order: Array, wait: Array) -> list[Array]:
         """Run it. A marked one takes the word and gives it back: (values, state, token) remain."""
         if not executable.segment.marked or self.word is None:
-            return list(executable.compiled(*arguments, order, wait))
+            results = list(executable.compiled(*arguments, order, wait))
+            if executable.segment.marked and self._event is not None and self._event.failure is not None:
+                failure, self._event.failure = self._event.failure, None
+                raise failure
+            return results
         handle = self.word.take()
         try:
             *results, word, token = executable.compiled(*arguments, handle, self.word.zero, order, wait)

@@ -87,3 +87,14 @@ def test_the_text_of_this_jax_is_understood() -> None:
     assert module.uses(0)
     assert all("page_table" in name for use in module.uses(0) for name in use.op_names)
     assert not module.late([0], 1) or len(module.uses(0)) > 1
+
+
+def test_a_use_behind_a_callback_is_told_by_its_line() -> None:
+    """What `marked` would make of an operation that is left out: the callback takes the array itself, the read comes behind."""
+    call = '  %told = token[] custom-call(%t), custom_call_target="call", metadata={op_name="jit(f)/warfence_read_done/io_callback"}\n'
+    module = Module(GOOD.replace("  %read =", f"{call}  %read ="))
+    marker = module.scoped("warfence_read_done")
+    assert marker is not None
+    assert [use.instruction.name for use in module.behind([0], marker)] == ["read"]
+    behind = Module(GOOD.replace("  %rest =", f"{call}  %rest ="))
+    assert behind.behind([0], behind.scoped("warfence_read_done")) == []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from warfence.core.backend import SCHEDULE, ArraySpec
-from warfence.core.errors import FenceError, InputError
+from warfence.core.errors import FenceError, InputError, StageError
 from warfence.core.fence import AtLeast, Ticket
 from warfence.parity.cells import matrix
 from warfence.parity.laws import LAWS, Bench, Law
@@ -127,8 +127,8 @@ def test_a_callback_that_raises_names_launch_and_stage(make_rig: MakeRig, monkey
     rig = make_rig(device="cuda", marker="node")
     monkeypatch.setattr(inside, "use_device", fails)
     forward = rig.compile()
-    with pytest.raises(Exception, match=r"launch 1.*(page_table|no stream)"):
-        rig.launch(forward).result()
+    with pytest.raises(StageError, match=r"launch 1, stage 'page_table\.\.sample'.*no stream"):
+        rig.launch(forward)
 
 
 def test_a_dtype_that_is_none_is_refused() -> None:

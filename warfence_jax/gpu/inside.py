@@ -43,8 +43,12 @@ def recorded(event: StreamEvent, operands: Sequence[Array], passed: int) -> list
     """Record the event behind the operands: a node where XLA captures, an ordinary record where it does not."""
 
     def record(stream: int) -> None:
-        cu = use_device()
-        capturing = int(checked(cu.cuStreamIsCapturing(cu.CUstream(stream)))) != 0
-        checked(cu.cuEventRecordWithFlags(event.handle, cu.CUstream(stream), EXTERNAL if capturing else 0))
+        try:
+            cu = use_device()
+            capturing = int(checked(cu.cuStreamIsCapturing(cu.CUstream(stream)))) != 0
+            checked(cu.cuEventRecordWithFlags(event.handle, cu.CUstream(stream), EXTERNAL if capturing else 0))
+        except Exception as error:  # the runtime tells of it only with the results, and by then a ticket would be out
+            event.failure = error
+            raise
 
     return through(record, operands, passed)

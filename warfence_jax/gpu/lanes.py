@@ -31,11 +31,12 @@ NO_TIMING, TIMED = 2, 0  # flags of an event
 class StreamEvent:
     """A ticket source on an event of the driver, or the marker that XLA's own graph records (`TicketSource`)."""
 
-    __slots__ = ("_launch", "handle")
+    __slots__ = ("_launch", "failure", "handle")
 
     def __init__(self, timed: bool = False) -> None:
         self.handle = checked(use_device().cuEventCreate(TIMED if timed else NO_TIMING))
         self._launch: int | None = None
+        self.failure: Exception | None = None  # of the callback that was to record it
 
     def armed(self, launch: int) -> StreamEvent:
         """The event was recorded on behalf of `launch`."""

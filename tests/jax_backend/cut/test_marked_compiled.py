@@ -1,22 +1,12 @@
-"""`marked` reads the compiled module: a marker before the real read is refused, not silently wrong."""
+"""`marked` reads its compiled module, and accepts a marker that stands behind the real read."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from warfence.core.errors import InputError
 from warfence_jax import marked
-
-
-def test_an_operation_that_the_compiler_leaves_out_is_no_read() -> None:
-    table, rows = jax.device_put(np.arange(64, dtype=np.int32)), jnp.array([1, 2])
-    with pytest.raises(
-        InputError, match=r"uses table '\w+' behind the marker, .* Line \d+ is `%.*An operation that is left out"
-    ):
-        marked(lambda t, r: jax.lax.optimization_barrier(t)[r], (table, rows), lambda: None, shared_argnums=0)
 
 
 def test_a_real_read_is_marked_behind() -> None:

@@ -47,6 +47,9 @@ class Able(StrictBackend):
     def graph_boundary(self, program: Any) -> Any:
         raise InputError("graph")
 
+    def compiled_boundary(self, forward: Any) -> Any:
+        raise InputError("compiled")
+
     def profiled(self, path: Any) -> Any:
         raise InputError("profiled")
 
