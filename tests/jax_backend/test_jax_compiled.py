@@ -91,7 +91,8 @@ def test_the_text_of_this_jax_is_understood() -> None:
 
 def test_a_use_behind_a_callback_is_told_by_its_line() -> None:
     """What `marked` would make of an operation that is left out: the callback takes the array itself, the read comes behind."""
-    call = '  %told = token[] custom-call(%t), custom_call_target="call", metadata={op_name="jit(f)/warfence_read_done/io_callback"}\n'
+    name = "jit(f)/warfence_read_done/io_callback"
+    call = f'  %told = token[] custom-call(%t), custom_call_target="call", metadata={{op_name="{name}"}}\n'
     module = Module(GOOD.replace("  %read =", f"{call}  %read ="))
     marker = module.scoped("warfence_read_done")
     assert marker is not None
