@@ -1,4 +1,4 @@
-"""The fifteen laws on the backend under test, and each law's mutant, which it must catch."""
+"""The laws on the backend under test, and each law's mutant, which it must catch."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_people_read_one_table_and_a_verdict(capsys: pytest.CaptureFixture[str])
         "captured swa_translate = sample end - - ✓ 4",
         "snapshot swa_translate = = end - - ✓ 4",
         "strict, in 4 cells: tables are written in place; only the fence protects them",
-        "Laws on strict: 15 of 15 held",
+        "Laws on strict: 16 of 16 held",
     ):
         assert expected in lines
     assert "caught by the law that forbids them" in streams.out
@@ -107,7 +107,7 @@ def test_a_backend_that_does_not_start_is_told_once(capsys: pytest.CaptureFixtur
     assert streams.out.count("it does not start: RuntimeError: no such driver (liars.py, line ") == 1
     assert "    The same: decode / captured / marker / coarse / batch 1; " in streams.out
     assert "    The same: 2-release-at-boundary; " in streams.out
-    assert streams.err == "error: no parity: 6 cells, 15 laws failed; nothing was measured on stillborn\n"
+    assert streams.err == "error: no parity: 6 cells, 16 laws failed; nothing was measured on stillborn\n"
 
 
 def test_skips_and_expected_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,7 +118,7 @@ def test_skips_and_expected_failures(tmp_path: Path, capsys: pytest.CaptureFixtu
     streams = capsys.readouterr()
     assert "warning: skips.txt, line 3: '15-token' matches nothing; nearest: '15-tokens'\n" in streams.out
     assert "expected to fail (a driver bug), and passes: delete the line from the xfails file" in streams.out
-    assert "Laws on strict: 14 of 15 held; 15-tokens not run (slow)\n" in streams.out
+    assert "Laws on strict: 15 of 16 held; 15-tokens not run (slow)\n" in streams.out
     assert streams.err == "error: no parity: 1 cell, 1 law failed\n"
     assert [cell["status"] for cell in json.loads(out.read_text())["cells"]] == [
         "xpassed", "skipped", "not applicable", "passed", "passed", "not applicable",

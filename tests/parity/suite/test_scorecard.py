@@ -10,7 +10,7 @@ from warfence.parity.strict.backend import StrictBackend
 
 
 def test_a_right_backend_holds_every_law() -> None:
-    laws = LAWS[:-1]  # the last one serves a whole workload, as other tests do
+    laws = tuple(law for law in LAWS if law.id != "15-tokens")  # serves a whole workload, as other tests do
     card = check_backend(StrictBackend, laws)
     assert card.ok, card.broken()
     assert [r.outcome for r in card.results] == ["held"] * len(laws)

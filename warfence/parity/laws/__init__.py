@@ -1,8 +1,8 @@
-"""The fifteen laws. Each is a function that holds a backend to one sentence; none needs pytest."""
+"""The laws, 1 to 16. Each is a function that holds a backend to one sentence; none needs pytest."""
 
 from __future__ import annotations
 
-from warfence.parity.laws import declared, holding, tickets
+from warfence.parity.laws import declared, holding, observing, tickets
 from warfence.parity.laws.base import Bench, Law, LawBroken
 
 GATES, MARKERS = "gates", "external_markers"
@@ -83,6 +83,11 @@ LAWS: tuple[Law, ...] = (
         "15-tokens",
         "Tokens do not depend on the fence: overlapped, serial and numpy reference are equal.",
         "sgl-project/sglang #31686", declared.tokens_do_not_depend_on_the_fence,
+    ),
+    Law(
+        "16-observers-change-nothing",
+        "An observer changes nothing: a backend that is timed and traced does what it does when it is left alone.",
+        "warfence: proxies that hid what the backend inside could do", observing.observers_change_nothing, (GATES,),
     ),
 )  # fmt: skip
 

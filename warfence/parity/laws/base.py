@@ -48,6 +48,10 @@ class Bench:
             self._rig = Rig(self._make_backend(), self.small)
         return self._rig
 
+    def another_rig(self) -> Rig:
+        """One on a backend of its own, for a check that does something to it. Whoever asks closes its backend."""
+        return Rig(self._make_backend(), self.small)
+
     @property
     def engine(self) -> Engine:
         if self._engine is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 from warfence.core.backend import PLAN, Backend, Forward, Lane
@@ -69,6 +70,17 @@ def _plan_lane_alone(backend: Backend) -> Backend:
     return backend
 
 
+def _timed_without_marker(backend: Backend) -> Backend:
+    time_right = getattr(backend, "time_stages", lambda: SimpleNamespace(start=lambda: None))
+
+    def time_wrong() -> Any:
+        _compiling(lambda program, stage: None)(backend)
+        return time_right()
+
+    cast(Any, backend).time_stages = time_wrong
+    return backend
+
+
 SPOILT: tuple[Mutant, ...] = (
     Mutant(
         "marker-one-stage-early", "2-release-at-boundary", "the marker stands one stage before the boundary",
@@ -89,5 +101,9 @@ SPOILT: tuple[Mutant, ...] = (
     Mutant(
         "claims-markers", "14-capabilities-kept", "markers are declared and never planted",
         wrap=_compiling(lambda program, stage: None),
+    ),
+    Mutant(
+        "timed-without-marker", "16-observers-change-nothing", "forwards that note their times have no marker",
+        wrap=_timed_without_marker,
     ),
 )  # fmt: skip
