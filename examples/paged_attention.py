@@ -10,9 +10,12 @@ read, while the layers above it have yet to run. Needs a CUDA device, Triton and
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import torch
 from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that it runs from a bare checkout
 
 from warfence.core.backend import FORWARD, SCHEDULE
 from warfence.parity.graph import landed_at

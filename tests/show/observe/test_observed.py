@@ -9,12 +9,16 @@ import pytest
 
 from warfence import backends
 from warfence.core.abilities import ABILITIES, FindsBoundary, methods_of
-from warfence.core.backend import Backend
+from warfence.core.backend import Backend, Marker
 from warfence.core.errors import FenceError, InputError
 from warfence.core.fence import Ticket
+from warfence.parity.laws.base import decode_cell
+from warfence.parity.rig import Rig, batch_of
 from warfence.parity.small import first_difference, make_engine, serve, small_model
 from warfence.parity.strict.backend import StrictBackend
 from warfence.show.observe import Call, EventLog, Observed, Tracer
+from warfence.show.observe.forward import ObservedForward
+from warfence.show.observe.source import Observing
 
 Wrap = Callable[[Backend], Backend]
 
@@ -141,3 +145,35 @@ def test_each_observer_gets_back_its_own_label() -> None:
     other = Observed(StrictBackend(), Labels("c"))
     with pytest.raises(FenceError):
         other.lane("schedule").wait(ticket)  # recorded elsewhere
+
+
+def test_a_forward_with_a_marker_for_each_launch_gives_the_ticket_of_the_last() -> None:
+    """As one does that is captured several times, to be timed."""
+    cell, small = decode_cell("captured"), small_model()
+    rig = Rig(StrictBackend(), small)
+    inner = rig.planned(cell)[0].forward
+
+    class Copies:
+        """The forward, with a fresh marker at each replay."""
+
+        program, gates, marker = inner.program, inner.gates, Marker("swa_translate")
+
+        def load_batch(self, batch: Any, launch: int) -> None:
+            inner.load_batch(batch, launch)
+
+        def replay(self, launch: int) -> None:
+            inner.replay(launch)
+            assert inner.marker is not None
+            self.marker = Marker("swa_translate")
+            self.marker.issued(launch, inner.marker.ticket(launch).source)
+
+        def tail(self, launch: int) -> Any:
+            return inner.tail(launch)
+
+    observed: Any = ObservedForward(Copies(), Observing(()))  # type: ignore[arg-type]
+    for _ in range(2):
+        launch = rig.next_launch()
+        observed.load_batch(batch_of(cell), launch)
+        observed.replay(launch)
+        assert observed.marker.ticket(launch).launch == launch
+        observed.tail(launch).result()

@@ -18,12 +18,15 @@ from warfence.show.observe.source import ObservedSource, Observing
 
 
 class ObservedMarker(Marker):
-    """The marker of the forward inside; what it refuses is refused, and a ticket by value comes as early as there."""
+    """The marker of the forward inside; what it refuses is refused, and a ticket by value comes as early as there.
 
-    def __init__(self, inner: Marker, observing: Observing) -> None:
-        super().__init__(inner.stage)
-        self.word = inner.word
-        self._inner, self._observing = inner, observing
+    A forward may have another marker for each launch, so it is asked for its marker each time.
+    """
+
+    def __init__(self, forward: Forward, marker: Marker, observing: Observing) -> None:
+        super().__init__(marker.stage)
+        self.word = marker.word
+        self._forward, self._observing = forward, observing
         self._labels: tuple[int, tuple[Any, ...]] = (0, ())
         self._ahead: list[ObservedSource] = []  # of tickets by value that were taken before their launch
 
@@ -36,7 +39,8 @@ class ObservedMarker(Marker):
         self._ahead = [source for source in self._ahead if source.launch > launch]
 
     def ticket(self, launch: int) -> Ticket:
-        source = self._inner.ticket(launch).source
+        assert self._forward.marker is not None
+        source = self._forward.marker.ticket(launch).source
         known, labels = self._labels
         labels = labels if known == launch else (None,) * len(self._observing.observers)
         observed = ObservedSource(source, launch, labels, self._observing)
@@ -64,7 +68,7 @@ class ObservedForward:
 
     def __init__(self, inner: Forward, observing: Observing) -> None:
         self._inner, self._observing = inner, observing
-        self._marker = ObservedMarker(inner.marker, observing) if inner.marker is not None else None
+        self._marker = ObservedMarker(inner, inner.marker, observing) if inner.marker is not None else None
 
     @property
     def program(self) -> ForwardProgram:
