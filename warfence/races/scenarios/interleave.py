@@ -1,6 +1,7 @@
 """The orders in which several host threads can make their calls, one for each that can make a difference.
 
-Two calls depend on each other when they use the same lane, event, mailbox, block or array, and one of them changes it.
+Two calls depend on each other when they use the same lane, event, mailbox, block or array, and one of them changes it; where a
+lane can await a later record, memory that one of them writes, too.
 Orders that differ only by calls that do not depend on each other permit the same executions, so that one of them stands
 for all: a call that depends on no call of another thread is made at once, and of the others sleep sets leave out every
 order that was tried under another name (Godefroid, 1996).
@@ -23,7 +24,8 @@ def orders(threads: Mapping[str, Sequence[Op]], memories: Memories) -> Iterator[
         yield list(*threads.values())
         return
     calls = [list(ops) for ops in threads.values()]
-    uses = [list(map(_uses, ops)) for ops in calls]
+    awaits = any(op.kind == "awaits" for ops in calls for op in ops)
+    uses = [[_uses(op, awaits) for op in ops] for ops in calls]
     shared = []
     for at, mine in enumerate(uses):
         others = [one for far, theirs in enumerate(uses) if far != at for one in theirs]
@@ -106,7 +108,8 @@ class Blocked:
         return any(trace.steps[one].lane == thread for one in standing(trace.steps))
 
 
-def _uses(op: Op) -> Uses:
+def _uses(op: Op, awaits: bool = False) -> Uses:
+    """awaits: a lane can stand while later calls go on, so that which of two accesses was called first counts by itself."""
     changes: set[str] = set()
     looks: set[str] = set()
     if op.lane not in ("host", ""):
@@ -121,7 +124,7 @@ def _uses(op: Op) -> Uses:
         names = {one.memory for one in inner.reaches} | {inner.memory, inner.other} - {""}
         for one in inner.reaches:
             looks.add(f"memory {one.memory}")
-            if one.verb in ("donates", "allocates"):
+            if one.verb in ("donates", "allocates") or (awaits and one.verb == "writes"):
                 changes.add(f"memory {one.memory}")
         if inner.kind in ("frees", "keeps", "views", "drops", "allocates"):
             changes.update(f"memory {name}" for name in names)
