@@ -19,11 +19,16 @@ GPU = {"framework": "torch", "platform": "cuda", "name": "a GPU"}
 JAX_CPU = {"framework": "jax", "platform": "cpu", "name": "cpu"}
 
 
+WAYS = {"word": "", "node": "this device has no graphs"}
+
+
 @pytest.fixture
 def both_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two frameworks that start on CPU, without starting them."""
     answers = {"framework:torch": [CPU], "framework:jax": [JAX_CPU]}
-    monkeypatch.setattr(survey, "ask", lambda subject: {"error": None, "devices": answers[subject]})
+    monkeypatch.setattr(
+        survey, "ask", lambda subject: {"error": None, "devices": answers.get(subject, []), "ways": WAYS}
+    )
     monkeypatch.setattr(packages, "_version", lambda name: "9999.0")
 
 
@@ -50,6 +55,13 @@ def test_json_holds_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     values = {variable["name"]: variable["value"] for variable in found["environment"]}
     assert values["JAX_DEBUG_NANS"] == "1"
     assert set(values) == {variable.name for variable in environment.variables()}
+
+
+@pytest.mark.usefixtures("both_start")
+def test_the_ways_that_a_machine_has_are_told_with_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert ": word\n      no node: this device has no graphs" in printed
 
 
 @pytest.mark.usefixtures("both_start")

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from warfence import __version__
+from warfence import __version__, backends
 from warfence.cli import environment, packages, survey
 from warfence.cli import options as given
 from warfence.cli.output import print_json, print_table
@@ -40,17 +40,25 @@ def report() -> dict[str, Any]:
     }
     answers = {name: survey.ask(f"framework:{name}") for name, names in needed.items() if names <= present}
     devices = [device for answer in answers.values() for device in answer.get("devices", ())]
+    where = {name: best_device(name, answer) for name, answer in answers.items() if not answer["error"]}
     return {
         "warfence": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": [package.to_json() for package in installed],
         "devices": devices,
+        "ways": {f"{name} on {at}": survey.ask(f"backend:{name}@{at}").get("ways", {}) for name, at in where.items()},
         "broken": {name: answer["error"] for name, answer in answers.items() if answer["error"]},
         "environment": environment.survey(),
         "advice": advice(installed, devices),
         "usable": any(not answer["error"] for answer in answers.values()),
     }
+
+
+def best_device(name: str, answer: survey.Answer) -> str:
+    """The last device that the backend says it has, if its framework sees more than the CPU here; else the CPU."""
+    known = backends.package(name).devices or ("cpu",)
+    return known[-1] if any(device["platform"] != "cpu" for device in answer["devices"]) else known[0]
 
 
 def advice(installed: list[packages.Package], devices: list[dict[str, Any]]) -> list[str]:
@@ -79,6 +87,13 @@ def _print(found: dict[str, Any]) -> None:
         ("framework", "platform", "device"),
         [[device["framework"], device["platform"], device["name"]] for device in found["devices"]],
     )
+    typer.echo("Ways to let a write go at the read boundary")
+    for name, ways in found["ways"].items():
+        typer.echo(f"  {name}: {', '.join(way for way, why in ways.items() if not why) or 'none that it tells of'}")
+        for way, why in ways.items():
+            if why:
+                typer.echo(f"      no {way}: {why}")
+    typer.echo()
     typer.echo("Environment variables that hide or move races")
     for variable in found["environment"]:
         value = "is not set" if variable["value"] is None else f"= {variable['value']}"

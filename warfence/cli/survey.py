@@ -30,7 +30,7 @@ Answer = dict[str, Any]
 def ask(subject: str, timeout: float = TIMEOUT_SECONDS) -> Answer:
     """The child's answer, or {"error": why there is none}.
 
-    `subject` is `framework:NAME` or `backend:NAME`, with a name that `warfence.backends.load` takes: the devices that the
+    `subject` is `framework:NAME` `backend:NAME[@DEVICE]`, with a name that `warfence.backends.load` takes: the devices that the
     framework of that backend sees, or what the backend says of itself.
     """
     environ = dict(os.environ)
@@ -62,7 +62,7 @@ def answer(subject: str) -> Answer:
     """What the child says about `subject`. Every exception becomes an answer: a diagnosis has no traceback."""
     kind, _, name = subject.partition(":")
     try:
-        return _framework(name) if kind == "framework" else _backend(name)
+        return _framework(name) if kind == "framework" else _backend(*name.split("@"))
     except WarfenceError as problem:
         return {"error": str(problem)}
     except Exception as problem:
@@ -78,8 +78,8 @@ def _framework(name: str) -> Answer:
     return {"error": None, "devices": [{"framework": name, "platform": where, "name": what} for where, what in found]}
 
 
-def _backend(name: str) -> Answer:
-    backend = backends.load(name)()
+def _backend(name: str, device: str = "") -> Answer:
+    backend = backends.load(name)(**({"device": device} if device else {}))
     try:
         said = backend.capabilities
         capabilities = {field.name: getattr(said, field.name) for field in fields(said) if field.name not in NOT_FLAGS}
