@@ -41,6 +41,9 @@ def test_a_marker_that_is_too_early_is_refused(monkeypatch: pytest.MonkeyPatch) 
     """The negative arm: the trace alone, as it was, and the check finds it out."""
     module = import_module("warfence_jax.tools.cutting.marked")  # the package has a function of that name
     monkeypatch.setattr(module, "of_one_executable", lambda traced, operations: operations)
+    monkeypatch.setattr(
+        module, "_check", lambda compiled, traced: None
+    )  # that of the compiled module finds it out, too
     with pytest.raises(InputError, match=r"overwriting the shared arrays behind operation 0 .* changes a result"):
         marked(ELIDED["a barrier"], (jnp.arange(64, dtype=jnp.int32), ROWS), lambda: None, shared_argnums=0)
 
