@@ -15,7 +15,7 @@ def main() -> None:
     """Tokens of the reference; then where writes land."""
     jax.config.update("jax_num_cpu_devices", 2)
     tables, compute = jax.devices("cpu")
-    backend.find_devices = lambda device: Devices(tables, compute)
+    backend.find_devices = lambda device, in_place: Devices(tables, compute)
     rig = Rig((False, True), threaded=False)
     check(rig, "live")
     places = {e.segment.label: e.device for e in rig.compile("live", rows=2).executables}
