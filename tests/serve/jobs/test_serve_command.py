@@ -1,4 +1,7 @@
-"""Long, since the command has many faces. `warfence serve` as a user meets it: exit statuses, one line of complaint, one JSON object, plain or live output."""
+"""Long, since the command has many faces.
+
+`warfence serve` as a user meets it: exit statuses, one line of complaint, one JSON object, plain or live output.
+"""
 
 from __future__ import annotations
 

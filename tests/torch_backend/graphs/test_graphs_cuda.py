@@ -1,4 +1,7 @@
-"""Long, since every source of kernels is one case of the same proof. read_graph, measure_graph, plant_graph and plant on a device, over kernels of any source; each plant is proved."""
+"""Long, since every source of kernels is one case of the same proof.
+
+read_graph, measure_graph, plant_graph and plant on a device, over kernels of any source; each plant is proved.
+"""
 
 from __future__ import annotations
 
