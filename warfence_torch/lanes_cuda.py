@@ -9,7 +9,7 @@ import torch
 from warfence.core.errors import FenceError
 from warfence.core.fence import AtLeast, Ticket, TicketSource
 from warfence.core.gates import WATCHDOG_S
-from warfence.host.cuda import DeviceWord, driver, missing, wait_value
+from warfence.host.cuda import DeviceWord, await_or_release, driver, missing, wait_value
 
 STAND_S = 2e-3  # how long a wait must stay unmet to be called standing; events become visible in microseconds
 RING_DEPTH = 64  # records of a lane; in a step it makes two or three, and the host is at most two steps ahead
@@ -138,12 +138,7 @@ class CudaLane:
     def synchronize(self) -> None:
         if self._by_value is not None:
             waited, self._by_value = self._by_value, None
-            try:
-                waited.synchronize()
-            except FenceError:
-                if isinstance(waited.word, DeviceWord):
-                    waited.word.release(waited.value)
-                raise
+            await_or_release(waited)
         self.stream.synchronize()
 
     def check(self) -> None:

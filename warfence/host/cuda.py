@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from warfence.core.errors import FenceError, InputError
+from warfence.core.fence import AtLeast
 from warfence.host.lanes import await_word
 
 NO_BINDINGS = "the package cuda-bindings is not installed: pip install 'warfence[cuda]'"
@@ -108,3 +109,13 @@ class DeviceWord:
         cu = use_device()
         write_value(cu.CUstream(self._stream), self.address, value)
         checked(cu.cuStreamSynchronize(cu.CUstream(self._stream)))
+
+
+def await_or_release(waited: AtLeast) -> None:
+    """Block the host until the value is there. FenceError once the watchdog's time is over, and then no stream stands for it."""
+    try:
+        waited.synchronize()
+    except FenceError:
+        if isinstance(waited.word, DeviceWord):
+            waited.word.release(waited.value)
+        raise

@@ -18,7 +18,7 @@ from jax.experimental.buffer_callback import buffer_callback
 
 from warfence.core.errors import FenceError, WarfenceError
 from warfence.core.fence import AtLeast, Ticket, TicketSource
-from warfence.host.cuda import DeviceWord, checked, use_device, wait_value
+from warfence.host.cuda import DeviceWord, await_or_release, checked, use_device, wait_value
 from warfence_jax.tokens import Promise
 
 Dispatch = Callable[[Array, Array], Array | None]
@@ -113,12 +113,7 @@ class StreamLane:
     def synchronize(self) -> None:
         if self._by_value is not None:
             waited, self._by_value = self._by_value, None
-            try:
-                waited.synchronize()
-            except FenceError:
-                if isinstance(waited.word, DeviceWord):
-                    waited.word.release(waited.value)
-                raise
+            await_or_release(waited)
         checked(use_device().cuStreamSynchronize(self._handle))
         self.check()
 
