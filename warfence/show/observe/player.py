@@ -183,9 +183,7 @@ class _Calls:
         self._lane(lane).wait_lane(self._lane(other))
 
     def await_record(self, lane: str, event: str, number: int) -> None:
-        raise FenceError(
-            f"record {number} of {event} cannot be awaited by its number: a wait binds at its call"
-        )
+        raise FenceError(f"record {number} of {event} cannot be awaited by its number: a wait binds at its call")
 
     def sync(self, event: str) -> Stand:
         """What was never recorded counts as complete, and there is no ticket to ask."""
